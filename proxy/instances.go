@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"reflect"
 	"sync/atomic"
 
 	"github.com/abate-go/abate/adapter/abateprom"
@@ -15,6 +16,7 @@ type instances struct {
 	plane   *plane
 	metrics *abateprom.Metrics
 	fleet   atomic.Pointer[Sharing] // nil while nothing is shared
+	section policyfile.Redis        // that it was opened or reconfigured with; of follow
 }
 
 // adjust has a protection use what instances share. It is a hook of the policy file.
@@ -29,6 +31,7 @@ func (s *instances) follow() error {
 	p := s.plane
 	c := p.policies.Redis()
 	fleet := s.fleet.Load()
+	changed := !reflect.DeepEqual(c, s.section)
 	switch {
 	case !c.Enabled():
 		s.close()
@@ -46,9 +49,13 @@ func (s *instances) follow() error {
 		}
 		fleet = &opened
 		s.fleet.Store(fleet)
+		changed = true
+	}
+	if changed {
 		if err := p.policies.Reload(); err != nil { // so that adjust sees every protection
 			return fmt.Errorf("redis: %w", err)
 		}
+		s.section = c
 	}
 	for _, name := range p.policies.Names() {
 		if g, ok := p.policies.Lookup(name); ok {

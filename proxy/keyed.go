@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/abate-go/abate/hops"
@@ -92,12 +94,25 @@ func (k *keyed) completeRPC(code hops.Code, trailer []h1.Field) {
 	if k == nil || k.settled {
 		return
 	}
-	if !k.Config.KeepsCode(uint32(code)) {
+	if !k.Config.KeepsCode(uint32(code)) || code != hops.OK && k.asksAgain(trailer) {
 		k.settled = true
 		k.Fail()
 		return
 	}
 	k.complete(trailer)
+}
+
+// asksAgain reports whether a gate behind this proxy has refused for the moment. Its reason stands in the head if there
+// is no content.
+func (k *keyed) asksAgain(trailer []h1.Field) bool {
+	for _, f := range k.answer.Header {
+		if strings.EqualFold(f.Name, "abate-reason") && holding.AskAgain(f.Value) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(trailer, func(f h1.Field) bool {
+		return f.Is("abate-reason") && holding.AskAgain(text(f.Value))
+	})
 }
 
 // unanswered is for a try that brought no answer. If it has not reached the service the next one may run at once;

@@ -12,6 +12,7 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/internal/fieldname"
+	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -78,12 +79,22 @@ func (r *request) keyInUse() *keyed {
 	return r.in.key
 }
 
-// gone reports whether the client has left, and need not be worked for. A request with a key is finished all the same
-// if that takes no longer than its lease: the answer is kept for the client's next try, which the service would
-// otherwise have to do again without knowing that it has done it.
+// gone reports whether the client has left, and need not be worked for. A request with a key is finished all the same:
+// the answer is kept for the client's next try, and as long as the hold renews its lease no other may run beside this
+// one. An answer that has begun to come has a lease for the rest: it is recorded, if not whole. Without one, only a try
+// whose key is lost works in vain, and one that takes longer than its answer would be remembered.
 func (r *request) gone() bool {
-	key := r.keyInUse()
-	return (key == nil || core.Now()-r.began > key.Config.Lease) && r.client.gone()
+	if !r.client.gone() {
+		return false
+	}
+	key, took := r.keyInUse(), core.Now()-r.began
+	switch {
+	case key == nil || key.Fate() == idempotency.Lost:
+		return true
+	case key.answer.Status != 0:
+		return took > key.Config.Lease
+	}
+	return took > max(key.Config.Retention, key.Config.Lease)
 }
 
 func (r *request) pseudonym() string {

@@ -47,6 +47,9 @@ func (x *exchange) handleKeyed(s *serving.Sender, store idempotency.Store, c *id
 		x.refuseKey(p, "")
 		return
 	}
+	if now, config, on := x.Gate.Idempotency(); on { // a slow body may have come across an Update
+		store, c = now, config
+	}
 	k := &keyedTry{Hold: &serving.Hold{Store: store, Config: c}}
 	ctx := r.Context()
 	switch claim := x.Claim(ctx, k.Hold, s, key, idempotency.FingerprintOf(r.Method, r.URL.RequestURI(), body)); {

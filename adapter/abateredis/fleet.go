@@ -36,6 +36,8 @@ type Fleet struct {
 	limits    map[limitName]*buckets
 	guards    map[string]*sharing
 	listening bool
+	places    []*place // where keys are or were kept
+	keys      *place   // where they are kept now; nil once the fleet is closed
 }
 
 // limitName returns the name of a limit in Redis. A limit in shadow mode has buckets of its own.
@@ -59,6 +61,7 @@ func Open(c Config) (*Fleet, error) {
 		limits: make(map[limitName]*buckets), guards: make(map[string]*sharing),
 	}
 	f.link.Store(l)
+	f.keys = f.placeOf(l)
 	f.ctx, f.close = context.WithCancel(context.Background())
 	f.running.Go(f.refilling)
 	f.running.Go(f.keeping)
@@ -66,7 +69,8 @@ func Open(c Config) (*Fleet, error) {
 }
 
 // Reconfigure goes over to another configuration; with the same one it does nothing. What is under way with the old
-// Redis ends within the timeout; leases taken there are used up.
+// Redis ends within the timeout; leases taken there are used up. A Store keeps its keys where they were: make another
+// one for the new Redis, and update its gate, which looks for earlier keys in the one before.
 func (f *Fleet) Reconfigure(c Config) error {
 	if err := c.check(); err != nil {
 		return err
@@ -82,7 +86,14 @@ func (f *Fleet) Reconfigure(c Config) error {
 	if err != nil {
 		return err
 	}
+	before := f.keys
 	f.link.Store(l)
+	if f.keys = f.placeOf(l); f.keys != before {
+		old = before.retire()
+	}
+	if old == nil {
+		return nil
+	}
 	f.running.Go(func() {
 		select {
 		case <-f.ctx.Done():
@@ -103,17 +114,25 @@ func (c Config) same(other Config) bool {
 }
 
 // Close brings back what this instance has leased, says that it leaves, and ends all that runs in the background.
-// Limiters and stores of a closed fleet go on as if Redis were away.
+// Limiters of a closed fleet go on as if Redis were away. Its stores still find the keys that they have, and record how
+// runs end that they began: for that they connect again.
 func (f *Fleet) Close() {
 	f.mu.Lock()
 	first := f.ctx.Err() == nil
 	f.close()
+	f.keys = nil
 	f.mu.Unlock()
 	f.running.Wait()
-	if first {
-		f.abandon()
-		f.leave()
-		f.link.Load().close()
+	if !first {
+		return
+	}
+	f.abandon()
+	f.leave()
+	f.link.Load().close()
+	for _, p := range f.places {
+		if l := p.retire(); l != nil {
+			l.close()
+		}
 	}
 }
 
@@ -145,16 +164,16 @@ func (f *Fleet) overdue(now time.Duration, everything bool) []refill {
 // ask is the way to Redis for all that has an answer of its own without it: through the guard, within the timeout,
 // observed.
 func (f *Fleet) ask(ctx context.Context, op string, send func(context.Context, *link) error) error {
-	return f.askFor(ctx, op, f.link.Load().config.Timeout, send)
+	l := f.link.Load()
+	return f.askFor(ctx, l, op, l.config.Timeout, send)
 }
 
-func (f *Fleet) askFor(ctx context.Context, op string, timeout time.Duration,
+func (f *Fleet) askFor(ctx context.Context, l *link, op string, timeout time.Duration,
 	send func(context.Context, *link) error) error {
-	l := f.link.Load()
 	_, err := abate.Do(ctx, l.guard, func(asker context.Context) (struct{}, error) {
 		return struct{}{}, l.send(asker, op, timeout, send)
 	})
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && l == f.link.Load() {
 		f.outage.note(core.Now(), op, l.guard.Breaker().State() == breaker.Closed, err)
 	}
 	return err
@@ -250,5 +269,5 @@ func (f *Fleet) State() State {
 	return s
 }
 
-// errClosed is what a store of a closed fleet says.
+// errClosed is what a store says that a closed fleet has made.
 var errClosed = errors.New("abateredis: the fleet is closed")

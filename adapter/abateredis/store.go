@@ -30,20 +30,29 @@ import (
 // and refuses none.
 type Store struct {
 	fleet   *Fleet
+	place   *place // nil if the fleet was closed before
 	maxBody int
 }
 
 var _ idempotency.Restorer = (*Store)(nil)
 
 // Store returns a store whose answers have bodies of up to maxBody bytes. It gives large ones more time than
-// Config.Timeout: a second for 20 MB.
-func (f *Fleet) Store(maxBody int) *Store { return &Store{f, maxBody} }
+// Config.Timeout: a second for 20 MB. Its keys are in the Redis that the fleet uses now, and stay there: see
+// Reconfigure.
+func (f *Fleet) Store(maxBody int) *Store {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &Store{f, f.keys, maxBody}
+}
 
-// SameKeys reports whether another store keeps its keys where s does. A gate asks whose policy changes: see
-// Gate.EarlierStores.
+// SameKeys reports whether another store keeps its keys where s does: by the addresses, the master, the database and
+// the prefix. A gate asks whose policy changes: see Gate.EarlierStores.
 func (s *Store) SameKeys(other idempotency.Store) bool {
 	o, ok := other.(*Store)
-	return ok && o.fleet == s.fleet
+	if !ok || s.place == nil || o.place == nil {
+		return ok && s.place == o.place
+	}
+	return s.place == o.place || s.place.link.Load().config.sameKeys(o.place.link.Load().config)
 }
 
 // headers is what an answer may have besides its body.
@@ -55,7 +64,7 @@ func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprin
 	var begun idempotency.Begun
 	err := s.about(ctx, key, func(ctx context.Context, l *link, name string) error {
 		timeout := l.config.Timeout + transfer(s.maxBody)
-		return s.fleet.askFor(ctx, "idempotency", timeout, func(ctx context.Context, l *link) error {
+		return s.fleet.askFor(ctx, l, "idempotency", timeout, func(ctx context.Context, l *link) error {
 			waits := ""
 			if l.config.Replicas > 0 {
 				waits = "1"
@@ -135,11 +144,21 @@ func (s *Store) about(ctx context.Context, key string,
 	if err := idempotency.CheckKey(key); err != nil {
 		return err
 	}
-	if s.fleet.ctx.Err() != nil {
+	if s.place == nil {
 		return errClosed
 	}
-	l := s.fleet.link.Load()
-	err := ask(ctx, l, l.key(digest("idempotency", key), ":key"))
+	name := digest("idempotency", key)
+	l := s.place.link.Load()
+	err := ask(ctx, l, l.key(name, ":key"))
+	if now := s.place.link.Load(); err != nil && ctx.Err() == nil && now != l { // l was closed meanwhile
+		err = ask(ctx, now, now.key(name, ":key"))
+	}
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if now := s.fleet.leftFor(s.place); now != nil && !isReply(err, "OOM") {
+		err = ask(ctx, now, now.key(name, ":key"))
+	}
 	if err != nil && ctx.Err() == nil {
 		s.fleet.fellBack("idempotency")
 	}

@@ -46,7 +46,7 @@ var passing = strings.Fields(`
 	idempotency-key idempotency-token x-forwarded-server x-original-forwarded-for x-original-remote-addr
 	x-http-request-id x-request-uid x-request-uuid x-correlation-uid x-correlation-uuid x-ssl-session-id
 	x-ssl-cipher x-ssl-protocol ssl-client-session-id csrf-token xsrf-token csrftoken sec-websocket-key
-	x-amzn-oidc-data x-goog-iap-jwt-assertion`)
+	x-amzn-oidc-data x-goog-iap-jwt-assertion signature signature-input`)
 
 // Distinguishes reports whether requests that have other values in a field of this name are not the same: it says whose
 // a request is, carries a credential, or asks for something else. Forwarded is not among them, which says by which

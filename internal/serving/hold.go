@@ -124,8 +124,8 @@ func (h *Hold) Keep() {
 }
 
 // Mark records that the request was done, before a part of the answer goes out that cannot be called back. It returns
-// false if that was not confirmed until the end of the request's time or of a lease: then the part must not go out,
-// unless WhenAway is open.
+// false if that was not confirmed until the end of the request's time or of a lease: then the part must not go out.
+// With WhenAway open it may, unless another try has taken over.
 func (h *Hold) Mark(status int, until time.Duration) bool {
 	h.mu.Lock()
 	if h.ended {
@@ -141,7 +141,7 @@ func (h *Hold) Mark(status int, until time.Duration) bool {
 		h.machine.Unmark(core.Now())
 		h.mu.Unlock()
 	}
-	return fate == idempotency.Recorded || h.open()
+	return fate == idempotency.Recorded || fate == idempotency.Undecided && h.open()
 }
 
 // Complete records that the request was done, and its answer, for its repeats. It waits for the store's word until

@@ -233,6 +233,20 @@ func TestWhoTakesTheRiskGetsTheAnswerAllTheSame(t *testing.T) {
 	})
 }
 
+func TestWhoTakesTheRiskGetsNoPartOfTheAnswerOfALostTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, &diary{complete: []error{idempotency.ErrLost, idempotency.ErrLost}})
+		s.config.WhenAway = "open"
+		h := s.begun(t)
+		if h.Mark(200, core.NoDeadline) {
+			t.Error("a part of the answer goes out though another try has taken over")
+		}
+		if h.Complete(idempotency.Response{Status: 200}, core.NoDeadline) {
+			t.Error("the answer goes out though another try has taken over")
+		}
+	})
+}
+
 func TestAnAnswerThatDoesNotPassIsMarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		large := errors.New("too large")

@@ -111,11 +111,21 @@ func problemOf(b *idempotency.Begun) *Problem {
 	return nil
 }
 
-// Keeps reports whether an answer of HTTP is kept for the repeats of its request. One that says that another try with
-// the same key is running, as a gate behind this one may, is no answer: it would be given out as long as the key
-// lives.
+// Keeps reports whether an answer of HTTP is kept for the repeats of its request. One that says AskAgain is no answer:
+// it would be given out as long as the key lives.
 func Keeps(c *idempotency.Config, status int, reason string) bool {
-	return c.Keeps(status) && (status != KeyRunning.Status || reason != KeyRunning.Code)
+	return c.Keeps(status) && (status < 400 || !AskAgain(reason))
+}
+
+// AskAgain reports whether a gate behind this one has refused for this reason and done nothing, or keeps the key and
+// says that its answer comes later. A deadline is no such reason: it may have passed in the middle of the work.
+func AskAgain(reason string) bool {
+	switch reason {
+	case RateLimited.Code, Overloaded.Code, Refused.Code, Unauthenticated.Code,
+		KeyRunning.Code, KeyUnavailable.Code, KeyUnrecorded.Code, KeyedBodyBroken.Code:
+		return true
+	}
+	return false
 }
 
 // passing are fields of answers that belong to one connection, to one time or to one session. Intermediaries set some

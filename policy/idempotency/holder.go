@@ -60,6 +60,7 @@ type Holder struct {
 	final    bool // the work is over, and its answer is to be recorded
 	odd      bool // of the attempts to record it, where every second one is for its status only
 	marked   bool // that has been confirmed
+	unsure   bool // an attempt to record it had no reply: the store may have it
 	failed   bool // the last thing asked was to record the end, and that failed
 }
 
@@ -204,7 +205,12 @@ func (h *Holder) held(task Task, sent, now time.Duration, err error, lost bool) 
 		h.missing, h.fate = false, Lost
 	case lost && task == ToRestore:
 		h.missing = false
-		h.end(Lost)
+		if !h.unsure {
+			h.end(Lost)
+			return
+		}
+		// What cannot be made again may be done, by our own token: the store says so when it is told once more.
+		h.unsure, h.restored, h.due, h.renewAt = false, restoresPerTry, now, never
 	case lost:
 		h.due, h.renewAt = now, never // recording the end will show
 	default:
@@ -243,7 +249,7 @@ func (h *Holder) recorded(task Task, now time.Duration, err error, lost bool) {
 	case h.final && now-h.giveUp >= Abandoned: // nobody remembers
 		h.end(Undecided)
 	default:
-		h.failed = true
+		h.failed, h.unsure = true, true
 	}
 }
 

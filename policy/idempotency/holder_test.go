@@ -89,6 +89,32 @@ func TestAHolderTellsAStoreWhatItHasForgotten(t *testing.T) {
 	}
 }
 
+// The store has recorded the end, and its reply is lost. After that it knows no holder: it is neither to be renewed nor
+// to be made again, and yet nobody has taken over.
+func TestAHolderWhoseReplyWasLostLearnsThatItIsRecorded(t *testing.T) {
+	for fate, now := range map[idempotency.Fate]error{
+		idempotency.Recorded: nil, idempotency.Lost: idempotency.ErrLost,
+	} {
+		h := idempotency.NewHolder(0, time.Second, true)
+		carry(&h, 0, 400*time.Millisecond, always(nil))
+		h.Done(time.Second / 2)
+		renewed := false // the route is back when it asks for another lease
+		tasks, _ := carry(&h, time.Second/2, time.Minute, func(task idempotency.Task) error {
+			switch {
+			case task != idempotency.ToComplete:
+				renewed = true
+				return idempotency.ErrLost
+			case renewed:
+				return now
+			}
+			return errAway
+		})
+		if h.Fate() != fate {
+			t.Errorf("fate %v after %v, want %v", h.Fate(), tasks, fate)
+		}
+	}
+}
+
 func FuzzHolder(f *testing.F) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 4 {
