@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
@@ -69,7 +70,10 @@ func (x *exchange) handleKeyed(s *serving.Sender, store idempotency.Store, c *id
 			bodyless: r.Method == http.MethodHead,
 		}
 		x.key = k
-		ctx = k.Under()
+		under, cancel := context.WithCancel(k.Under())
+		defer cancel()
+		k.record.streams = func() { k.record.unwatch = k.watch(r.Context(), under, cancel) }
+		ctx = under
 	}
 	handed := *x.with(r, ctx, s)
 	handed.Body = wholeBody{bytes.NewReader(body), r.Body}
@@ -121,11 +125,30 @@ type keyedTry struct {
 	record record
 }
 
+// watch bounds a stream whose client leaves: it may last for ever, and nobody but a repeat wants the rest. It has one
+// lease for that, then its context ends, and nothing can be written any more.
+func (k *keyedTry) watch(client, under context.Context, cancel func()) (stop func() bool) {
+	lease, gone := k.Config.Lease, &k.record.gone
+	return context.AfterFunc(client, func() {
+		timer := time.NewTimer(lease)
+		defer timer.Stop()
+		select {
+		case <-under.Done(): // it has ended
+		case <-timer.C:
+			gone.Store(true)
+			cancel()
+		}
+	})
+}
+
 // endKey ends the try: with the answer, so that repeats get it, or without if there is none that is for good. What
 // was held back of the answer goes to the client only then, and only if the store has confirmed it.
 func (x *exchange) endKey() {
 	k := x.key
 	defer k.Shrink()
+	if k.record.unwatch != nil {
+		k.record.unwatch()
+	}
 	if x.ended {
 		x.beginImplicitly()
 	}

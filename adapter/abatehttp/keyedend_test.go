@@ -49,7 +49,7 @@ func TestAnswersThatWaitForTheStoreTakeNoMoreThanTheyMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := once()
 		p.Idempotency.MaxAnswer = 2 << 20
-		p.Idempotency.Lease = 100 * time.Millisecond
+		p.Idempotency.Lease, p.Idempotency.MaxAnswer = 100*time.Millisecond, 64<<20
 		store := &interrupted{Store: idempotency.NewMemory(1<<30, core.Now)}
 		p.Store = store
 		g, err := inbound.NewGate("shop", p)
@@ -148,5 +148,66 @@ func TestTheMemoryOfAnAnswerThatPassesIsGivenBackAtOnce(t *testing.T) {
 	}))
 	if w := posted(h, "192.0.2.1"); w.Body.Len() != 2<<20 {
 		t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
+	}
+}
+
+// A stream under a key may last for ever. When its client has left it has one lease for the rest, which a repeat might
+// want; then it ends, and its repeats hear that it was done.
+func TestAKeyedStreamEndsALeaseAfterItsClientHasLeft(t *testing.T) {
+	ended, stop := make(chan error, 1), make(chan struct{})
+	defer close(stop)
+	p := once()
+	p.Idempotency.Lease, p.Idempotency.MaxAnswer = 100*time.Millisecond, 64<<20
+	b, _, _ := protect(t, p, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		beat := time.NewTicker(time.Millisecond)
+		defer beat.Stop()
+		for {
+			select {
+			case <-beat.C:
+			case <-stop:
+				return
+			}
+			_, err := io.WriteString(w, ":\n\n")
+			if err == nil {
+				err = http.NewResponseController(w).Flush()
+			}
+			if err == nil {
+				err = r.Context().Err()
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	req := newRequest(t, "POST", b.URL, strings.NewReader("")).WithContext(ctx)
+	req.Header.Set("Idempotency-Key", "k")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := resp.Body.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it goes on")
+	}
+	for reason := "idempotency-running"; ; { // until the try has ended
+		resp := post(t, b.URL, "k", "")
+		if got := resp.Header.Get("Abate-Reason"); got != reason {
+			if resp.StatusCode != 409 || got != "idempotency-not-stored" {
+				t.Errorf("a repeat got %d, %q", resp.StatusCode, got)
+			}
+			return
+		}
 	}
 }

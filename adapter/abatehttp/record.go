@@ -1,12 +1,14 @@
 package abatehttp
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
@@ -22,6 +24,10 @@ type record struct {
 	mark   func(status int) bool   // records that the request was done; false if that was not confirmed
 	grow   func(from, to int) bool // whether there is memory for that much of it
 	shrink func()                  // there is none of it in memory any more
+
+	streams func()      // called when the body begins to pass as it comes; nil afterwards
+	unwatch func() bool // ends what streams began
+	gone    atomic.Bool // its client has left, a lease ago: nothing is written any more
 
 	bodyless  bool // the request is one whose answers have no body
 	status    int
@@ -92,6 +98,9 @@ func (r *record) open() error {
 
 func (r *record) write(p []byte) (int, error) {
 	switch {
+	case r.gone.Load():
+		r.partial = true
+		return 0, context.Canceled
 	case r.status < 200 || r.status == http.StatusNoContent || r.status == http.StatusNotModified:
 		return 0, http.ErrBodyNotAllowed
 	case r.partial, len(r.body)+len(p) > r.max, !r.grow(len(r.body), len(r.body)+len(p)):
@@ -135,7 +144,14 @@ func (r *record) release() error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	r.flushed = true
+	if r.flushed = true; r.streams != nil {
+		r.streams()
+		r.streams = nil
+	}
+	if r.gone.Load() {
+		r.partial = true
+		return context.Canceled
+	}
 	_ = r.flush() // the flush that follows says what is wrong
 	return nil
 }
