@@ -97,7 +97,9 @@ func TestAnAnswerThatBrokeOffIsNotReplayedAsAWholeOne(t *testing.T) {
 	req.Header.Set("Idempotency-Key", "k")
 	resp, err := http.DefaultClient.Do(req)
 	if err == nil {
-		_, err = io.ReadAll(resp.Body)
+		if _, err = io.ReadAll(resp.Body); err == nil {
+			t.Error("the first caller cannot see that its answer is not whole")
+		}
 	}
 	resp = post(t, b.URL, "k", "")
 	all, err := io.ReadAll(resp.Body)
