@@ -351,23 +351,28 @@ func (l *stateLog) want(t *testing.T, state string, metric int) {
 	}
 }
 
-func TestABulkheadQueuesAndThenRefuses(t *testing.T) {
-	var inside atomic.Int32
-	open := make(chan struct{})
+// queued returns clients of a service with room for one: the others wait, and the service until open is closed. inside
+// counts the requests that have reached it.
+func queued(t *testing.T, n int) (r *running, clients []*client, inside *atomic.Int32, open chan struct{}) {
+	inside, open = new(atomic.Int32), make(chan struct{})
 	s := upstream(t, func(c net.Conn, _ string) {
 		inside.Add(1)
 		hold(t, open)
 		io.WriteString(c, ok("good"))
 	})
-	r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1, maxQueue: 2, maxWait: 20s, order: fifo}"))
-	var clients []*client
-	for i := range 3 {
+	r = start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1, maxQueue: 2, maxWait: 20s, order: fifo}"))
+	for i := range n {
 		clients = append(clients, r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n"))
 		eventually(t, "it is where it should be", func() bool {
 			g := r.guard()
 			return g.Bulkhead.Running == 1 && g.Bulkhead.Queued == i
 		})
 	}
+	return r, clients, inside, open
+}
+
+func TestABulkheadQueuesAndThenRefuses(t *testing.T) {
+	r, clients, inside, open := queued(t, 3)
 	a := r.get("/")
 	p := a.problem(t)
 	if a.status != 503 || p.Reason != "bulkhead-full" || p.Attempts != 0 {

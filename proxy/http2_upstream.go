@@ -233,9 +233,9 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// whole notes a piece of the content that is about to go to the client, and reports whether it is the last one although
-// the stream has not ended: the length is known, and no trailer is announced.
-func (h *http2Answer) whole(data []byte) bool {
+// passed counts a piece of the content that is about to go to the client, and reports whether it is the last one
+// although the stream has not ended: the length is known, and no trailer is announced.
+func (h *http2Answer) passed(data []byte) bool {
 	if h.s == nil || h.left <= 0 {
 		return false
 	}

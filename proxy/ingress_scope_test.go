@@ -80,7 +80,9 @@ func TestAKeyThatComesBackWithAnotherSessionIsNeitherAnsweredNorDone(t *testing.
 func TestAKeyThatComesBackForAnotherUserIsNeitherAnsweredNorDone(t *testing.T) {
 	up := numbering(t, "")
 	c := protect(t, guardOf(up.url, keys, trustLoop)).dial()
-	for i, who := range []string{"Private-Token", "X-User-Id", "X_Tenant", "X-Auth-Request-User", "X-HTTP-Method-Override"} {
+	for i, who := range []string{
+		"Private-Token", "X-User-Id", "X_Tenant", "X-Auth-Request-User", "X-HTTP-Method-Override",
+	} {
 		key := fmt.Sprint("k", i)
 		first := c.send(fields(post(key, "one"), who+": ann")).answer()
 		again := c.send(fields(post(key, "one"), who+": ann")).answer()

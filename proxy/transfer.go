@@ -72,7 +72,7 @@ func (t *transfer) pass(a *answer, extra []byte) {
 		t.reply.bytes += int64(len(data))
 		t.good.write(data)
 		t.key.write(data)
-		if a.ended || a.h2.whole(data) {
+		if a.ended || a.h2.passed(data) {
 			t.good.commit() // before the client has all of it, and may ask again
 			t.whole()
 		}
