@@ -86,7 +86,7 @@ var today = ratchets{
 		"adapter":  8,
 		"cmd":      8,
 		"internal": 6,
-		"proxy":    3,
+		"proxy":    2,
 		"sim":      21,
 		"tests":    2, // moved here from adapter and internal
 	},
