@@ -124,25 +124,30 @@ func (c *virtualCall) take(step core.Step) {
 			wait := c.wait
 			c.after(0, func() {
 				if c.wait == wait { // the caller may have left at the same moment
-					c.take(c.Admitted(c.now))
+					c.waits(w, c.Admitted(c.now))
 				}
 			})
 		}
-		step := c.Enqueue(c.now, w)
-		c.take(step)
-		if step.Action == core.Queued {
-			c.queued = w
-			wait := c.wait
-			c.after(step.Until-c.now, func() {
-				if c.wait == wait && !c.ended {
-					c.take(c.LeaveQueue(c.now, w, nil))
-				}
-			})
-		}
+		c.waits(w, c.Enqueue(c.now, w))
 	case core.Finish:
 		c.ended, c.err = true, step.Err
 		c.flights = [core.MaxCopies]int{}
 	}
+}
+
+// waits takes a step of a call that was in the queue.
+func (c *virtualCall) waits(w *bulkhead.Waiter, step core.Step) {
+	c.take(step)
+	if step.Action != core.Queued {
+		return
+	}
+	c.queued = w
+	wait := c.wait
+	c.after(step.Until-c.now, func() {
+		if c.wait == wait && !c.ended {
+			c.waits(w, c.LeaveQueue(c.now, w, nil))
+		}
+	})
 }
 
 // fly puts a copy in the air: it lands after the script's time, or at its deadline.

@@ -33,9 +33,19 @@ const (
 func (c *Call) attempt(now time.Duration) Step {
 	s := c.s
 	a := &c.copies[0]
-	if reason := s.allow(now, a); reason != nil {
+	if reason := s.allow(now, a, c.patience(now)); reason != nil {
+		if reason == ErrCircuitOpen && c.mayWait() {
+			c.barred = true
+			return Step{Action: Queue}
+		}
 		return c.stop(now, reason)
 	}
+	return c.dispatch(now, a)
+}
+
+// dispatch asks the rate limit and the pacer, and sends the attempt of a, which the throttle and the breaker let pass.
+func (c *Call) dispatch(now time.Duration, a *attemptCopy) Step {
+	s := c.s
 	if (s.limiter != nil || s.pacer != nil) && !c.reserved {
 		wait, ok := c.tokenIn(now, a)
 		if !ok || wait > 0 {
@@ -126,26 +136,41 @@ func (d TooFar) Error() string {
 		time.Duration(d).Round(time.Millisecond))
 }
 
-// allow asks the throttle and the breaker for one attempt, and notes in a what they said.
-func (s *settings) allow(now time.Duration, a *attemptCopy) error {
-	if s.throttle != nil {
-		ok, uncounted := s.throttle.Allow(now, s.rnd())
-		if !ok {
-			return ErrThrottled
-		}
-		if !uncounted {
-			a.asked = askedThrottle
-		}
+// allow asks the throttle and the breaker for one attempt, which may take patience, and notes in a what they said.
+func (s *settings) allow(now time.Duration, a *attemptCopy, patience time.Duration) error {
+	if s.throttle != nil && !s.throttled(now, a) {
+		return ErrThrottled
 	}
 	if s.breaker != nil {
 		var ok bool
-		if a.permit, ok = s.breaker.Allow(now); !ok {
+		if a.permit, ok = s.breaker.AllowFor(now, patience); !ok {
 			s.recordThrottle(now, now, a, throttle.Neutral)
 			return ErrCircuitOpen
 		}
 		a.asked |= askedBreaker
 	}
 	return nil
+}
+
+// throttled asks the throttle for one attempt, and reports whether it lets it pass.
+func (s *settings) throttled(now time.Duration, a *attemptCopy) (passes bool) {
+	passes, uncounted := s.throttle.Allow(now, s.rnd())
+	if passes && !uncounted {
+		a.asked |= askedThrottle
+	}
+	return passes
+}
+
+// patience returns how long an attempt that begins now may take; 0 for no limit.
+func (c *Call) patience(now time.Duration) time.Duration {
+	limit := c.s.policy.AttemptTimeout
+	if c.deadline == NoDeadline {
+		return limit
+	}
+	if left := c.deadline - now; limit == 0 || left < limit {
+		return left
+	}
+	return limit
 }
 
 // giveBack undoes allow for an attempt that is not sent.
@@ -203,7 +228,7 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 	}
 	n = int(c.hedges) + 1
 	a := &c.copies[n]
-	reason := s.allow(now, a)
+	reason := s.allow(now, a, c.patience(now))
 	if reason != nil {
 		s.emit(Event{Kind: HedgeDenied, At: now, Reason: reason})
 		return 0, 0, false
@@ -256,8 +281,9 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 	}
 	latency := now - a.start
 	class := o.Class
+	left := o.Left
 	if class == Failure && now >= c.deadline && c.deadline-a.start < s.typical.load() {
-		class = Ignored // it never had the time that an answer takes: that is its caller's impatience
+		class, left = Ignored, true // it never had the time that an answer takes: that is its caller's impatience
 	}
 	// this process ran out of something: nobody's failure but its own
 	if o.Neutral || class != Success && exhausted.Own(o.Err) {
@@ -283,38 +309,48 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 	// After the others: what follows from a change of state may end in a panic of Policy.Rand.
 	switch {
 	case s.observer != nil:
-		s.recordedSeen(now, a, o, class)
+		s.recordedSeen(now, a, o, c.verdict(class, left))
 	case s.breaker == nil:
 	case class == Success && !o.Unfinished:
 		a.asked &^= askedBreaker
 		s.breaker.Record(now, a.permit, breaker.Success)
 	default:
-		s.recorded(now, a, o, class)
+		s.recorded(now, a, o, c.verdict(class, left))
 	}
 }
 
+// verdict returns what an attempt is to the breaker.
+func (c *Call) verdict(class Class, left bool) breaker.Result {
+	switch {
+	case class == Ignored && left:
+		return breaker.Abandoned
+	case class != Success && class != Ignored && c.caller&ComesBack != 0 && c.attempts == 1:
+		return breaker.Costly
+	}
+	return breakerResult[class&3]
+}
+
 // recordedSeen is recorded for a guard with an observer, which hears of the end whatever becomes of Policy.Rand.
-func (s *settings) recordedSeen(now time.Duration, a *attemptCopy, o *Outcome, class Class) {
+func (s *settings) recordedSeen(now time.Duration, a *attemptCopy, o *Outcome, r breaker.Result) {
 	defer s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: now - a.start,
 		Err: o.Err})
 	if s.breaker != nil {
-		s.recorded(now, a, o, class)
+		s.recorded(now, a, o, r)
 	}
 }
 
 // recorded tells the breaker what an attempt came to. Of a success whose answer goes on it hears the end later.
-func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, class Class) {
-	result := breakerResult[class&3]
+func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, result breaker.Result) {
 	if a.asked&askedBreaker != 0 {
 		a.asked &^= askedBreaker
-		if class == Success && o.Unfinished {
+		if result == breaker.Success && o.Unfinished {
 			a.permit = s.breaker.Answered(now, a.permit)
 			a.asked |= askedAnswer
 			return
 		}
 		s.breaker.Record(now, a.permit, result)
 	}
-	if result == breaker.Failure && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
+	if (result == breaker.Failure || result == breaker.Costly) && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
 		s.opening.failed(o.Err)
 	}
 }
@@ -340,6 +376,9 @@ func (c *Call) dropCopies(now time.Duration) {
 		c.s.recordThrottle(now, began, a, throttle.Neutral)
 		if live {
 			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
+		}
+		if c.gone && live {
+			c.s.recordBreaker(now, a, breaker.Abandoned)
 		}
 		c.s.recordBreaker(now, a, breaker.Neutral)
 	}

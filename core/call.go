@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/internal/clock"
+	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -37,9 +38,14 @@ type Call struct {
 	told      bool   // by the callee: do not try again
 	reserved  bool   // the next attempt's turn has been taken from the rate limit
 	token     bool   // an extra attempt has been taken from the tree, and is not sent yet
+	caller    Caller
+	gone      bool // the caller has given the call up
+	barred    bool // the circuit has refused an attempt that may wait for it
 	lastClass Class
 	failed    failed
-	last      error // the last failed attempt's error
+	last      error           // the last failed attempt's error
+	held      *breaker.Waiter // in the line of the circuit; nil if not
+	holdUntil time.Duration   // how long it waits there
 	copies    [MaxCopies]attemptCopy
 }
 
@@ -94,8 +100,12 @@ func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
 	return c.stop(now, cause)
 }
 
-// Enqueue puts the call in the bulkhead's queue, after a Queue step. w must not move until the call leaves the queue.
+// Enqueue puts the call in the queue that it needs a place of, after a Queue step: the bulkhead's, or that of an open
+// circuit. w must not move until the call leaves the queue.
 func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
+	if c.barred {
+		return c.hold(now, w)
+	}
 	switch c.s.bulkhead.Enqueue(w) {
 	case bulkhead.Admitted:
 		return c.Admitted(now)
@@ -121,10 +131,13 @@ func (c *Call) tellQueued(now time.Duration, w *bulkhead.Waiter) {
 	told = true
 }
 
-// Admitted goes on after the queue: the bulkhead has given the call a permit.
+// Admitted goes on after the queue: the waiter woke. It answers with Queued if it was too early.
 func (c *Call) Admitted(now time.Duration) Step {
-	if c.over {
+	switch {
+	case c.over:
 		return Step{Action: Await}
+	case c.held != nil:
+		return c.look(now)
 	}
 	c.admitted = true
 	if now >= c.deadline {
@@ -133,10 +146,14 @@ func (c *Call) Admitted(now time.Duration) Step {
 	return c.attempt(now)
 }
 
-// LeaveQueue ends the wait: the time is up (cause nil) or the caller left (cause its context's error). If a permit
-// arrived at the same moment, a call whose time was up goes on with it.
+// LeaveQueue ends the wait: the time of the Queued step is up (cause nil) or the caller left (cause its context's
+// error). If a permit arrived at the same moment, a call whose time was up goes on with it. It answers with Queued if
+// the call only had to look.
 func (c *Call) LeaveQueue(now time.Duration, w *bulkhead.Waiter, cause error) Step {
-	if c.over || c.admitted {
+	switch {
+	case c.held != nil:
+		return c.leaveCircuit(now, cause)
+	case c.over || c.admitted || c.s.bulkhead == nil:
 		return Step{Action: Await}
 	}
 	if !c.s.bulkhead.Abandon(w) {
@@ -200,8 +217,13 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	if c.tree.empty() && s.obeys {
 		return c.stop(now, ErrTreeExhausted)
 	}
-	if s.breaker != nil && s.breaker.Rejecting(now) {
-		return c.stop(now, ErrCircuitOpen)
+	if s.breaker != nil {
+		switch {
+		case s.breaker.Rejecting(now):
+			return c.stop(now, ErrCircuitOpen)
+		case s.breaker.Discourages(now, c.copies[0].start, c.scarce()):
+			return c.stop(now, ErrSilent)
+		}
 	}
 	q := retry.Question{Retries: int(c.retries), Elsewhere: int(c.below), Elapsed: now - c.start, Previous: c.delay,
 		RetryAfter: o.RetryAfter}
@@ -267,10 +289,17 @@ func (c *Call) Cancel(now time.Duration, cause error) Step {
 func (c *Call) Abort(now time.Duration) {
 	if !c.over && c.s != nil {
 		c.lastClass = Ignored
+		c.unhold(now)
 		defer c.finish(now, nil, nil)
 		defer c.AnswerEnded(now, nil) // which nobody will read
 		c.dropCopies(now)             // also one that was let pass and is not sent
 	}
+}
+
+// Leave is Abort for a call whose caller has given it up. That says something of the dependency, if an answer was due.
+func (c *Call) Leave(now time.Duration) {
+	c.gone = true
+	c.Abort(now)
 }
 
 // Attempts returns how many attempts have been sent so far, hedges included.

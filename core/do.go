@@ -145,19 +145,26 @@ func (d *Driver) queue(ctx context.Context) Step {
 			d.LeaveQueue(clock.Now(), w, context.Canceled)
 		}
 	}()
+	for ; step.Action == Queued; timer.Reset(step.Until - clock.Now()) {
+		step = d.await(ctx, w, admitted, timer.C)
+	}
+	waits = false
+	return step
+}
+
+// await waits until a queued call is woken, its time has come or its caller leaves.
+func (d *Driver) await(ctx context.Context, w *bulkhead.Waiter, woken <-chan struct{}, timeout <-chan time.Time) Step {
 	var cause error
 	select {
-	case <-admitted:
+	case <-woken:
 		if ctx.Err() == nil {
-			waits = false
 			return d.Admitted(clock.Now())
 		}
 		cause = d.left(ctx)
-	case <-timer.C:
+	case <-timeout:
 	case <-ctx.Done():
 		cause = d.left(ctx)
 	}
-	waits = false
 	return d.LeaveQueue(clock.Now(), w, cause)
 }
 

@@ -34,6 +34,9 @@ type Outcome struct {
 	// Neutral keeps the attempt from the policies that count outcomes, whatever its class: the dependency has refused it
 	// because it is at work on an earlier copy of the same call, which says nothing of how it is.
 	Neutral bool
+	// Left reports that the caller gave the attempt up, of an Ignored one. It says something of the dependency if an answer
+	// was due.
+	Left bool
 	// NoRetry forbids another attempt: the answer is final, repeating is not safe, or the server asked for it.
 	NoRetry bool
 	// RetryAfter is how long the dependency asked to be left alone; 0 when it did not say.
@@ -152,7 +155,7 @@ func (s *settings) settled(ctx context.Context, err error, o *Outcome) bool {
 		err = m.error
 	}
 	if ctx.Err() == context.Canceled {
-		*o = Outcome{Class: Ignored, NoRetry: true, Err: err}
+		*o = Outcome{Class: Ignored, Left: true, NoRetry: true, Err: err}
 		return true
 	}
 	if ok {

@@ -170,7 +170,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Retry:          Retry{MaxRetries: 3},
 		RetryBudget:    budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 10},
-		CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5, RampUp: 2 * time.Second},
+		CircuitBreaker: breaker.Config{Kind: breaker.Adaptive},
 	}
 }
 
@@ -216,7 +216,7 @@ func (p Policy) WithDefaults() Policy {
 	p.Retry = p.Retry.WithDefaults()
 	p.RetryOwner = cmp.Or(p.RetryOwner, OwnerNearest)
 	p.RetryBudget = p.RetryBudget.WithDefaults()
-	if p.CircuitBreaker.HalfOpenPermitLease == 0 {
+	if p.CircuitBreaker.HalfOpenPermitLease == 0 && p.CircuitBreaker.Kind != breaker.Adaptive {
 		// A probe that outlives its attempt timeout is lost: its permit goes to the next one.
 		p.CircuitBreaker.HalfOpenPermitLease = p.AttemptTimeout
 	}

@@ -148,19 +148,28 @@ func (g *guardedCall) queue() core.Step {
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for now := core.Now(); now < step.Until; now = core.Now() {
-		timer.Reset(min(step.Until-now, glance))
+	for step.Action == core.Queued {
+		step = g.await(w, step.Until, admitted, timer)
+	}
+	return step
+}
+
+// await waits until a queued call is woken, its time has come or its client has left.
+func (g *guardedCall) await(w *bulkhead.Waiter, until time.Duration, woken <-chan struct{}, timer *time.Timer) core.Step {
+	for now := core.Now(); now < until; now = core.Now() {
+		timer.Reset(min(until-now, glance))
+		awake := false
 		select {
-		case <-admitted:
-			if g.req.client.gone() { // nothing is done for a client that has left meanwhile
-				return g.machine.LeaveQueue(core.Now(), w, errGone)
-			}
-			return g.machine.Admitted(core.Now())
+		case <-woken:
+			awake = true
 		case <-timer.C:
 		case <-g.req.client.context().Done():
 		}
-		if g.req.client.gone() {
+		switch {
+		case g.req.client.gone(): // nothing is done for a client that has left meanwhile
 			return g.machine.LeaveQueue(core.Now(), w, errGone)
+		case awake:
+			return g.machine.Admitted(core.Now())
 		}
 	}
 	return g.machine.LeaveQueue(core.Now(), w, nil)

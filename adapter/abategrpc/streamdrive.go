@@ -360,12 +360,20 @@ func (s *stream) queue() core.Step {
 	}
 	timer := time.NewTimer(step.Until - core.Now())
 	defer timer.Stop()
+	for ; step.Action == core.Queued; timer.Reset(step.Until - core.Now()) {
+		step = s.await(w, admitted, timer.C)
+	}
+	return step
+}
+
+// await waits until a queued call is woken, its time has come or its caller leaves.
+func (s *stream) await(w *bulkhead.Waiter, woken <-chan struct{}, timeout <-chan time.Time) core.Step {
 	select {
-	case <-admitted:
+	case <-woken:
 		if s.ctx.Err() == nil {
 			return s.call.Admitted(core.Now())
 		}
-	case <-timer.C:
+	case <-timeout:
 		return s.call.LeaveQueue(core.Now(), w, nil)
 	case <-s.ctx.Done():
 	}

@@ -67,6 +67,9 @@ func (d *delivery) Attempt(ctx context.Context, _ core.Sending) (none struct{}, 
 	return none, err
 }
 
+// Caller says that a message comes back.
+func (d *delivery) Caller() core.Caller { return core.ComesBack }
+
 func (d *delivery) catch(err *error) {
 	if v := recover(); v != nil {
 		*err = caught(v)

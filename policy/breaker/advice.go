@@ -17,6 +17,9 @@ type advice struct {
 // to other instances. Being open on advice, forced open, or open in shadow mode is not.
 func (b *Breaker) Finding(now time.Duration) (wait time.Duration, ok bool) {
 	p := b.cur.Load()
+	if p.loop {
+		return b.loop.finding(now, p)
+	}
 	if p.state != Open || p.forced || p.shadow || p.advised || !p.cfg.Fleet || now >= p.until {
 		return 0, false
 	}
@@ -33,7 +36,11 @@ func (b *Breaker) Finding(now time.Duration) (wait time.Duration, ok bool) {
 // Repeat the advice every quarter second while the finding stands: one that is lost does no harm then. It reports
 // whether the breaker opened; onChange is called.
 func (b *Breaker) Advise(now, wait time.Duration) bool {
-	if p := b.cur.Load(); p.state != Closed || !p.cfg.Fleet || !p.cfg.Enabled() || wait <= 0 {
+	if p := b.cur.Load(); p.loop {
+		change := b.loop.advise(now, p, wait)
+		b.notify(change)
+		return change.From != change.To
+	} else if p.state != Closed || !p.cfg.Fleet || !p.cfg.Enabled() || wait <= 0 {
 		return false
 	}
 	b.mu.Lock()

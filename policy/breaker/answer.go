@@ -13,6 +13,10 @@ const slowAlready = 1 << 31
 // says nothing about the dependency. A probe counts when its answer has ended, or when its lease is over: a stream that
 // lasts for hours proves enough by then.
 func (b *Breaker) Answered(now time.Duration, permit Permit) Permit {
+	if permit.gen&adaptiveMark != 0 {
+		b.Record(now, permit, Success)
+		return Permit{start: permit.start, gen: adaptiveMark}
+	}
 	p := b.cur.Load()
 	if permit.gen != p.gen {
 		return Permit{}
@@ -43,6 +47,10 @@ func (b *Breaker) Answered(now time.Duration, permit Permit) Permit {
 func (b *Breaker) Ended(now time.Duration, permit Permit, r Result) {
 	p := b.cur.Load()
 	switch {
+	case permit.gen&adaptiveMark != 0:
+		if r == Failure {
+			b.notify(b.loop.brokeOff(now, permit.start))
+		}
 	case permit.gen == 0 || permit.gen != p.gen:
 	case p.state == HalfOpen:
 		if r != Failure {

@@ -21,6 +21,8 @@ type Breaker struct {
 	reopens  int // openings since the last full recovery, less the first
 	openings uint64
 	advice   advice
+
+	loop adaptive // what the kind Adaptive decides by; it has a lock of its own
 }
 
 // New returns a breaker for c, closed (or forced open). Values outside their range are moved to its nearest end.
@@ -38,6 +40,7 @@ func New(c Config, rnd func() uint64, onChange func(Change)) *Breaker {
 	b := &Breaker{rnd: rnd, onChange: onChange}
 	b.advice.deafUntil = math.MinInt64 // also on a clock that is before its origin
 	c = c.effective()
+	b.loop.reset()
 	first := phase{gen: 1, ev: newEvidence(&c, nil, nil)}
 	if c.forced() {
 		first.state = Open
@@ -52,11 +55,27 @@ func New(c Config, rnd func() uint64, onChange func(Change)) *Breaker {
 //
 // It takes no lock except when the state changes, while half-open, and, with slow-call detection, once per
 // eighth of the slow threshold. It does not allocate except when the state changes.
-func (b *Breaker) Allow(now time.Duration) (Permit, bool) {
-	if p := b.cur.Load(); p.quiet {
+func (b *Breaker) Allow(now time.Duration) (Permit, bool) { return b.AllowFor(now, 0) }
+
+// AllowFor is Allow for a call that may take as long as patience, from which the kind Adaptive learns; 0: nobody knows.
+func (b *Breaker) AllowFor(now, patience time.Duration) (Permit, bool) {
+	p := b.cur.Load()
+	switch {
+	case p.quiet:
 		return Permit{start: now, gen: p.gen}, true
+	case p.loop:
+		return b.steer(p, now, patience)
 	}
 	return b.admit(now)
+}
+
+// steer is AllowFor of the kind Adaptive.
+func (b *Breaker) steer(p *phase, now, patience time.Duration) (Permit, bool) {
+	permit, ok, change := b.loop.allow(now, patience)
+	if change.From != change.To {
+		b.reportProbing(change, permit)
+	}
+	return permit, ok || p.shadow
 }
 
 func (b *Breaker) admit(now time.Duration) (Permit, bool) {
@@ -147,10 +166,16 @@ func (b *Breaker) Record(now time.Duration, permit Permit, r Result) {
 
 // record is Record, also for a success whose answer has only begun: that does not end a row of answers that broke off.
 func (b *Breaker) record(now time.Duration, permit Permit, r Result, begun bool) {
+	if permit.gen&adaptiveMark != 0 {
+		woken, change := b.loop.record(now, permit, r)
+		b.settle(woken, change)
+		return
+	}
 	p := b.cur.Load()
 	if permit.gen != p.gen {
 		return
 	}
+	r = r.plain()
 	if p.state == HalfOpen {
 		b.report(now, permit, r)
 		return
@@ -269,6 +294,11 @@ func (b *Breaker) drawFor(permit Permit) uint64 {
 
 // takeBack takes the permit of a probe back that will not be recorded, because its holder is gone.
 func (b *Breaker) takeBack(permit Permit) {
+	if permit.gen&adaptiveMark != 0 {
+		woken, _ := b.loop.record(permit.start, permit, Neutral)
+		wake(woken)
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p := b.cur.Load(); p.gen == permit.gen && p.state == HalfOpen {
@@ -316,7 +346,7 @@ func (b *Breaker) finishRampUp(now time.Duration) {
 
 // enter begins a new generation. The lock is held.
 func (b *Breaker) enter(next phase, c *Config, now time.Duration, reason string) Change {
-	next.gen = b.cur.Load().gen + 1
+	next.gen = (b.cur.Load().gen + 1) &^ adaptiveMark
 	if next.gen == 0 { // 0 is the generation of inert permits
 		next.gen = 1
 	}
@@ -325,12 +355,18 @@ func (b *Breaker) enter(next phase, c *Config, now time.Duration, reason string)
 
 // publish makes next the phase that calls see. The lock is held.
 func (b *Breaker) publish(next phase, c *Config, now time.Duration, reason string) Change {
-	from := b.cur.Load().state
+	from := b.State()
 	if next.state != from {
 		next.since = now
 	}
 	b.cur.Store(next.settle(c))
 	return Change{From: from, To: next.state, At: now, Reason: reason}
+}
+
+// settle wakes those who wait and passes a change on. No lock is held.
+func (b *Breaker) settle(woken []*Waiter, c Change) {
+	defer b.notify(c)
+	wake(woken)
 }
 
 // notify passes a change on. No lock is held.

@@ -15,6 +15,10 @@ const (
 	reasonForced       = "forced open"
 	reasonReconfigured = "reconfigured"
 	reasonAdvised      = "another instance"
+	reasonSilence      = "no answers"
+	reasonAnswered     = "probe answered"
+	reasonLate         = "late answer"
+	reasonRecovered    = "recovered"
 )
 
 // Change is one change of state.
@@ -24,6 +28,7 @@ type Change struct {
 	At time.Duration
 	// Reason is one of a fixed set of strings, fit for a metric label: "consecutive failures", "failure rate",
 	// "slow call rate", "wait over", "probe failed", "probe slow", "probes succeeded", "ramp-up over",
-	// "forced open", "reconfigured", "another instance".
+	// "forced open", "reconfigured", "another instance",
+	// and of the kind Adaptive "no answers", "probe answered", "late answer" and "recovered".
 	Reason string
 }

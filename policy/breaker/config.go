@@ -18,11 +18,42 @@ const (
 	ForcedOpen Mode = "forcedOpen"
 )
 
-// Config describes one circuit breaker. The zero Config is off and lets every call pass: set at least one
-// of FailureThreshold, FailureRateThreshold and SlowCallRateThreshold. Several may be set; any of them opens.
+// Kind says how a breaker decides.
+type Kind string
+
+const (
+	// Adaptive learns how the dependency answers, opens when it has stopped to, and comes back as fast as it does.
+	Adaptive Kind = "adaptive"
+	// Thresholds opens at numbers that somebody has chosen, and comes back by the clock.
+	Thresholds Kind = "thresholds"
+)
+
+// WhileOpen says what becomes of a call that meets a circuit that is not closed.
+type WhileOpen string
+
+const (
+	// Hold lets it wait, within its own time, for the dependency to come back.
+	Hold WhileOpen = "hold"
+	// Refuse refuses it at once.
+	Refuse WhileOpen = "refuse"
+)
+
+// Config describes one circuit breaker. The zero Config is off and lets every call pass: set Kind to Adaptive, or at
+// least one of FailureThreshold, FailureRateThreshold and SlowCallRateThreshold, which make it a breaker of the kind
+// Thresholds. Several of them may be set; any of them opens.
 type Config struct {
 	// Disabled switches the breaker off: every call passes and nothing is counted.
 	Disabled bool `yaml:"disabled"`
+
+	// Kind is adaptive, which needs no numbers and takes none, or thresholds, which goes by the numbers below. Empty means
+	// thresholds where one of those numbers is set.
+	Kind Kind `yaml:"kind" enum:"adaptive|thresholds" example:"adaptive"`
+
+	// WhileOpen says what becomes of calls while the circuit is not closed: hold lets them wait for the next probe that
+	// succeeds, newest first, no longer than their attempt timeout and their deadline; refuse ends them at once. Kind
+	// adaptive only. Empty means hold, but refuse where waiting would use up what the caller has little of: a permit of
+	// the bulkhead, or a worker.
+	WhileOpen WhileOpen `yaml:"whileOpen" enum:"hold|refuse" example:"refuse"`
 
 	// Mode is enforce (the default), shadow (decide and report, reject nothing) or forcedOpen
 	// (reject everything until reconfigured).
@@ -99,7 +130,7 @@ type Config struct {
 
 // Enabled reports whether the breaker does anything: it is not disabled, and has a threshold or is forced open.
 func (c Config) Enabled() bool {
-	return !c.Disabled && (c.FailureThreshold > 0 || c.FailureRateThreshold > 0 || c.SlowCallRateThreshold > 0 ||
+	return !c.Disabled && (c.Kind != "" || c.FailureThreshold > 0 || c.FailureRateThreshold > 0 || c.SlowCallRateThreshold > 0 ||
 		c.Mode == ForcedOpen)
 }
 
@@ -109,6 +140,13 @@ func (c Config) Enabled() bool {
 func (c Config) WithDefaults() Config {
 	if c.Mode != Shadow && c.Mode != ForcedOpen {
 		c.Mode = Enforce
+	}
+	if c.Kind == Adaptive {
+		return Config{Disabled: c.Disabled, Kind: Adaptive, WhileOpen: c.WhileOpen, Mode: c.Mode, Fleet: c.Fleet}
+	}
+	c.WhileOpen = ""
+	if c.Kind == Thresholds && c.FailureThreshold == 0 && c.FailureRateThreshold == 0 && c.SlowCallRateThreshold == 0 {
+		c.FailureRateThreshold = Numbers().FailureRateThreshold
 	}
 	c.FailureThreshold = within(c.FailureThreshold, 0, 0, 1_000_000)
 	c.FailureRateThreshold = within(c.FailureRateThreshold, 0, 0, 1)
@@ -134,6 +172,36 @@ func (c Config) WithDefaults() Config {
 		c.RampUpFrom = within(c.RampUpFrom, 0.1, 0.001, 1)
 	}
 	return c
+}
+
+// Numbers is where the kind Thresholds starts from in a policy file: half of the calls failed, and two seconds of
+// ramp-up.
+func Numbers() Config {
+	return Config{Kind: Thresholds, FailureRateThreshold: 0.5, RampUp: 2 * time.Second}
+}
+
+// Ineffective calls idle with each setting that has no effect beside Kind, whether it is set, and what to do about it.
+func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
+	if c.Kind != Adaptive {
+		idle("whileOpen", c.WhileOpen != "", "write kind: adaptive, or remove it")
+		return
+	}
+	const fix = "remove it, or write kind: thresholds"
+	idle("failureThreshold", c.FailureThreshold != 0, fix)
+	idle("failureRateThreshold", c.FailureRateThreshold != 0, fix)
+	idle("slowCallRateThreshold", c.SlowCallRateThreshold != 0, fix)
+	idle("slowCallDurationThreshold", c.SlowCallDurationThreshold != 0, fix)
+	idle("minimumNumberOfCalls", c.MinimumNumberOfCalls != 0, fix)
+	idle("slidingWindow", c.SlidingWindow != Window{}, fix)
+	idle("waitDurationInOpenState", c.WaitDurationInOpenState != 0, fix)
+	idle("waitDurationMultiplier", c.WaitDurationMultiplier != 0, fix)
+	idle("maxWaitDurationInOpenState", c.MaxWaitDurationInOpenState != 0, fix)
+	idle("waitDurationJitter", c.WaitDurationJitter != 0, fix)
+	idle("permittedCallsInHalfOpen", c.PermittedCallsInHalfOpen != 0, fix)
+	idle("successThreshold", c.SuccessThreshold != 0, fix)
+	idle("halfOpenPermitLease", c.HalfOpenPermitLease != 0, fix)
+	idle("rampUp", c.RampUp != 0, fix)
+	idle("rampUpFrom", c.RampUpFrom != 0, fix)
 }
 
 // effective is c as the breaker follows it: a disabled breaker has no thresholds, so it counts nothing.

@@ -13,7 +13,24 @@ const (
 	// Neutral is a call that says nothing about the dependency: the caller gave up, another policy rejected
 	// it, a faster copy won. It gives its permit back and is counted nowhere.
 	Neutral Result = 2
+	// Abandoned is a call that its caller gave up before it was answered, for a reason of his own. To the kind Adaptive
+	// it says what its age says; to Thresholds it is Neutral.
+	Abandoned Result = 3
+	// Costly is a Failure of a call that comes back if it fails, as a message of a queue does, or that costs something
+	// else. The kind Adaptive counts it also if it failed quickly; to Thresholds it is a Failure.
+	Costly Result = 4
 )
+
+// plain returns what a result is to the kind Thresholds.
+func (r Result) plain() Result {
+	switch r {
+	case Abandoned:
+		return Neutral
+	case Costly:
+		return Failure
+	}
+	return r
+}
 
 // Permit stands for one admitted call, from Allow to Record. It is a small value without pointers: copy it
 // freely, but record it once. The zero Permit is inert: recording it does nothing.

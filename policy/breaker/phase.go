@@ -8,6 +8,7 @@ type phase struct {
 	cfg     *Config // as WithDefaults returned it
 	state   State
 	quiet   bool // closed, and Allow has nothing to note
+	loop    bool // of the kind Adaptive: Breaker.loop has the state
 	shadow  bool // decide, reject nothing
 	forced  bool // open until reconfigured
 	advised bool // open or half-open since another instance said so
@@ -22,7 +23,8 @@ func (p phase) settle(c *Config) *phase {
 	p.cfg = c
 	p.shadow = c.Mode == Shadow
 	p.forced = c.forced()
-	p.quiet = p.state == Closed && p.ev.hanging == nil
+	p.loop = c.Kind == Adaptive && !p.forced
+	p.quiet = p.state == Closed && p.ev.hanging == nil && (!p.loop || c.Disabled)
 	if p.state == RampUp {
 		p.until = after(p.since, c.RampUp)
 	}

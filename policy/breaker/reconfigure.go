@@ -20,6 +20,18 @@ func (b *Breaker) adopt(p *phase, c *Config, now time.Duration) Change {
 	switch {
 	case *p.cfg == *c:
 		return Change{}
+	case p.loop != (c.Kind == Adaptive && !c.forced()) || p.loop && p.cfg.Disabled != c.Disabled:
+		b.reopens = 0
+		next := phase{state: Closed, ev: newEvidence(c, nil, nil)}
+		reason := reasonReconfigured
+		if c.forced() {
+			next, reason = phase{state: Open}, reasonForced
+		}
+		change := b.enter(next, c, now, reason)
+		b.loop.reset()
+		return change
+	case p.loop:
+		return b.publish(*p, c, now, reasonReconfigured)
 	case c.forced():
 		return b.enter(phase{state: Open}, c, now, reasonForced)
 	case p.forced || !c.Enabled() || !p.cfg.Enabled():

@@ -4,7 +4,12 @@ import "time"
 
 // State returns the state now. An open breaker whose wait is over stays open, and a ramp-up that is over stays
 // a ramp-up, until the next Allow.
-func (b *Breaker) State() State { return b.cur.Load().state }
+func (b *Breaker) State() State {
+	if p := b.cur.Load(); !p.loop {
+		return p.state
+	}
+	return b.loop.current()
+}
 
 // ClosedOff reports whether nothing at all would be let through at now: Rejecting, but for the ramp-up, during which
 // first attempts pass.
@@ -20,6 +25,8 @@ func (b *Breaker) Rejecting(now time.Duration) bool {
 	switch {
 	case p.shadow:
 		return false
+	case p.loop:
+		return b.loop.rejecting(now)
 	case p.state == Open:
 		return p.forced || now < p.until
 	case p.state == RampUp:
@@ -37,6 +44,9 @@ func (b *Breaker) Rejecting(now time.Duration) bool {
 // the breaker is not open, in shadow mode, and when it is forced open, because then nobody knows.
 func (b *Breaker) RetryIn(now time.Duration) time.Duration {
 	p := b.cur.Load()
+	if p.loop && !p.shadow {
+		return b.loop.retryIn(now)
+	}
 	if p.state != Open || p.shadow || p.forced {
 		return 0
 	}
@@ -45,13 +55,17 @@ func (b *Breaker) RetryIn(now time.Duration) time.Duration {
 
 // TracksStart reports whether a closed breaker looks at the time given to Allow, which it does with slow-call
 // detection. When it does not and State is Closed, any earlier time will do, and a driver may save a clock read.
-func (b *Breaker) TracksStart() bool { return b.cur.Load().cfg.SlowCallRateThreshold > 0 }
+func (b *Breaker) TracksStart() bool {
+	p := b.cur.Load()
+	return p.loop || p.cfg.SlowCallRateThreshold > 0
+}
 
 // TracksEnd reports whether a closed breaker looks at the time given to Record for a Success, which it does
 // with a time window or slow-call detection. A Failure always needs the time.
 func (b *Breaker) TracksEnd() bool {
-	c := b.cur.Load().cfg
-	return c.SlowCallRateThreshold > 0 || c.FailureRateThreshold > 0 && c.SlidingWindow.Calls == 0
+	p := b.cur.Load()
+	c := p.cfg
+	return p.loop || c.SlowCallRateThreshold > 0 || c.FailureRateThreshold > 0 && c.SlidingWindow.Calls == 0
 }
 
 // Snapshot is the state of a breaker at one moment, for pages, metrics and logs.
@@ -74,6 +88,29 @@ type Snapshot struct {
 	Since time.Duration
 	// OpenUntil is when an open breaker will let probes through; 0 when it is not open, or forced open.
 	OpenUntil time.Duration
+	// Learned is what the kind Adaptive has learned, and why it refuses; zero with Thresholds.
+	Learned Learned
+}
+
+// Learned is what a breaker of the kind Adaptive has learned.
+type Learned struct {
+	// Latency is what a success takes, smoothed. 0: there was none yet.
+	Latency time.Duration
+	// Overdue is the age at which a success is late.
+	Overdue time.Duration
+	// Patience is what attempts are given, smoothed: their attempt timeout or the time to their deadline. 0: no limit.
+	Patience time.Duration
+	// Silence is the time since the last success, without times in which nobody asked.
+	Silence time.Duration
+	// Surprise is how surprising the attempts without a success since then are, in nats; Alarm is where the circuit
+	// opens. 0 while the silence is shorter than twice Overdue.
+	Surprise, Alarm float64
+	// InFlight is how many attempts are out, and Late how many of them are overdue.
+	InFlight, Late int
+	// Held is how many calls wait for the circuit.
+	Held int
+	// Places is how many attempts may be out while half-open; 0 in other states.
+	Places int
 }
 
 // Snapshot returns the state at now. It changes nothing. Beside calls in progress its numbers may be off by a few.
@@ -82,6 +119,10 @@ func (b *Breaker) Snapshot(now time.Duration) Snapshot {
 	defer b.mu.Unlock()
 	p := b.cur.Load()
 	s := Snapshot{State: p.state, Mode: p.cfg.Mode, Generation: p.gen, Openings: b.openings, Since: p.since}
+	if p.loop && !p.cfg.Disabled {
+		b.loop.snapshot(now, &s)
+		return s
+	}
 	if p.state == Open && !p.forced {
 		s.OpenUntil = p.until
 	}

@@ -55,6 +55,7 @@ func (cs *calls) begin(ti uint32, k int32, which int) {
 	if t.tree && !edge.naive {
 		c.Under(tr.trees.at(ti))
 	}
+	c.By(edge.by)
 	guard := cs.guards.of[t.inst][edge.slot]
 	cs.take(ci, guard.Begin(&c.Call, time.Duration(w.now), t.deadlineOf()))
 }
@@ -280,11 +281,11 @@ func (cs *calls) abandon(t *task) {
 		ci := t.call - 1
 		c := cs.traffic.calls.at(ci)
 		cs.drop(ci)
-		if c.waiter != nil { // it may be waiting in the guard's bulkhead
+		if c.waiter != nil { // it may be waiting in the guard's bulkhead, or for its circuit
 			c.LeaveQueue(time.Duration(cs.world.now), c.waiter, context.Canceled)
 			c.waiter = nil
 		}
-		c.Abort(time.Duration(cs.world.now))
+		c.Leave(time.Duration(cs.world.now))
 		cs.rec.edges[c.edge].Ends[Unanswered]++
 		t.call = c.next
 		cs.traffic.calls.put(ci)

@@ -48,6 +48,8 @@ func (cs *connections) takeDial(di uint32, step core.Step) {
 		}
 	case core.Sleep:
 		cs.world.queue.Push(int64(step.Until), di, kernel.Meta(evDialResume, generation))
+	case core.Queue: // a connection is not waited for here
+		cs.takeDial(di, d.Cancel(time.Duration(cs.world.now), core.ErrCircuitOpen))
 	case core.Finish:
 		cs.dialEnds(di, step.Err)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policy/shed"
@@ -66,6 +67,7 @@ type edge struct {
 	timeout        int64             // of an attempt, by the policy; 0 without one
 	priority       shed.Priority     // if the call says one
 	ranked         bool
+	by             core.Caller // what the caller's driver knows of it
 }
 
 // newTopology lays out a variant of a scenario.
@@ -166,6 +168,12 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 	k.priority, k.ranked = shed.ParsePriority([]byte(c.Priority))
 	k.timeout = int64(k.policy.AttemptTimeout)
 	k.hedges = k.policy.Hedge.Enabled()
+	switch caller := &t.nodes[caller]; {
+	case caller.consumes:
+		k.by = core.ComesBack
+	case caller.service != nil && caller.service.Workers > 0:
+		k.by = core.Scarce
+	}
 	return k
 }
 

@@ -1,0 +1,227 @@
+package breaker
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// adaptiveMark is in the generation of permits of this kind, so that those of the other are never taken for them.
+	adaptiveMark = 1 << 31
+	// alarm is how surprising what has happened since the last success must be before the circuit opens, in nats: by
+	// chance it would be so in one of a million moments.
+	alarm = 13.8
+	// doubt is the same for a circuit that is half-open: it was open a moment ago, so it takes less to believe it again.
+	doubt = 3
+	// probesPerSilence is how many probes are sent while the silence doubles, about: the gap between two is the silence
+	// so far, divided by it. So a probe comes at the latest 8 % of the outage after its end.
+	probesPerSilence = 12
+	// longestGap is the longest time between two probes.
+	longestGap = 500 * time.Millisecond
+)
+
+// adaptive is the state machine of the kind Adaptive: a detector, which compares attempts without a success with what
+// has been learned of successes, and a governor, which sends as many attempts as there is evidence that they succeed.
+type adaptive struct {
+	state atomic.Uint32
+
+	mu      sync.Mutex // guards what follows, and all changes of state
+	learned learned
+	flights flights
+	line    line
+	doubts  doubts // used while judging only
+
+	good    time.Duration // when the last success was, idle times left out
+	idle    time.Duration // when the last attempt ended, if none is out
+	judged  time.Duration // when the detector looked last
+	ended   float32       // surprise at the attempts that have ended without a success since the last one
+	typical float64       // attempts that are out when one begins, while closed
+
+	since    time.Duration
+	openings uint64
+	advised  bool
+	first    uint32        // serial of the last attempt before the circuit opened
+	round    uint32        // serial of the last attempt before it opened again
+	probeAt  time.Duration // open: when the next probe may be sent
+	out      int           // attempts of this round that are out
+	places   float64       // half-open: how many may be
+	limited  time.Duration // half-open: when somebody was kept out last
+}
+
+// current returns the state.
+func (a *adaptive) current() State { return State(a.state.Load()) }
+
+// allow decides about an attempt that may take patience; 0: nobody has said.
+func (a *adaptive) allow(now, patience time.Duration) (p Permit, ok bool, change Change) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.learned.given(patience)
+	change = a.judge(now)
+	if !a.admits(now) {
+		return Permit{mark: refused}, false, change
+	}
+	return a.begin(now), true, change
+}
+
+// admits reports whether an attempt may begin now.
+func (a *adaptive) admits(now time.Duration) bool {
+	switch a.current() {
+	case Open:
+		return now >= a.probeAt
+	case HalfOpen:
+		if a.out >= int(a.places) {
+			a.limited = now
+			return false
+		}
+	}
+	return true
+}
+
+// begin notes an attempt that may begin.
+func (a *adaptive) begin(now time.Duration) Permit {
+	state := a.current()
+	if state == Closed {
+		if a.flights.out == 0 {
+			a.good += max(now-a.idle, 0)
+		}
+		a.typical += (float64(a.flights.out+1) - a.typical) / 64
+	} else {
+		a.out++
+		if state == Open {
+			a.probeAt = after(now, a.gap(now))
+		}
+	}
+	return a.flights.begin(now)
+}
+
+// gap returns the time from one probe to the next.
+func (a *adaptive) gap(now time.Duration) time.Duration {
+	return min(max(now-a.good, 0)/probesPerSilence, longestGap)
+}
+
+// silent reports whether there has been no success for so long that it may mean something: twice the time after which
+// one is overdue.
+func (a *adaptive) silent(now time.Duration) bool { return now-a.good >= 2*a.learned.overdue() }
+
+// judge opens the circuit if what has happened since the last success is too surprising. It looks eight times in the
+// time that a success may take, at most.
+func (a *adaptive) judge(now time.Duration) (change Change) {
+	state := a.current()
+	if state == Open || !a.silent(now) || now-a.judged < a.learned.overdue()/8 {
+		return change
+	}
+	a.judged = now
+	limit := float32(alarm)
+	if state == HalfOpen {
+		limit = doubt
+	}
+	a.learned.surprises(&a.doubts)
+	nats, _ := a.flights.sum(now, &a.doubts, 0)
+	if nats+a.ended < limit {
+		return change
+	}
+	return a.open(now, reasonSilence)
+}
+
+// open begins to probe.
+func (a *adaptive) open(now time.Duration, reason string) Change {
+	if a.current() == Closed {
+		a.first = a.flights.serial
+		a.openings++
+	}
+	a.round, a.out = a.flights.serial, 0
+	a.probeAt = after(now, a.gap(now))
+	return a.enter(Open, now, reason)
+}
+
+// enter changes the state.
+func (a *adaptive) enter(to State, now time.Duration, reason string) Change {
+	from := a.current()
+	if from != to {
+		a.since = now
+	}
+	a.state.Store(uint32(to))
+	return Change{From: from, To: to, At: now, Reason: reason}
+}
+
+// record takes the result of an attempt. The waiters that it returns are to be woken without the lock.
+func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waiter, change Change) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.flights.end(p) {
+		return nil, change
+	}
+	serial := p.gen & serials
+	if a.current() != Closed && since(serial, a.round) {
+		a.out--
+	}
+	age := now - p.start
+	if r == Success {
+		change = a.succeeded(now, age, serial)
+	} else {
+		change = a.missed(now, age, serial, r)
+	}
+	if a.flights.out == 0 {
+		a.idle = now
+	}
+	return a.release(now), change
+}
+
+// succeeded takes a success.
+func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Change) {
+	quick := age <= a.learned.limit()/2
+	a.learned.succeeded(age)
+	a.good, a.ended = max(now, a.good), 0
+	switch state := a.current(); {
+	case state == Closed:
+	case !since(serial, a.first):
+		change = a.enter(Closed, now, reasonLate)
+		a.advised = false
+	case state == Open:
+		a.places = max(2, a.typical)
+		a.limited = now
+		change = a.enter(HalfOpen, now, reasonAnswered)
+	case quick:
+		a.places++
+		change = a.recovered(now)
+	default:
+		a.places = max(1, a.places-1)
+	}
+	return change
+}
+
+// recovered closes the circuit if nobody has been kept out for as long as a silence takes to mean something.
+func (a *adaptive) recovered(now time.Duration) (change Change) {
+	if a.line.newest != nil || now-a.limited < 2*a.learned.overdue() {
+		return change
+	}
+	a.advised = false
+	return a.enter(Closed, now, reasonRecovered)
+}
+
+// missed takes an attempt that ended without a success. One that failed quickly has cost nobody anything, so it is no
+// reason to refuse others, unless it is Costly. One that was neutral never says anything.
+func (a *adaptive) missed(now, age time.Duration, serial uint32, r Result) Change {
+	slow := age >= a.learned.overdue()
+	switch {
+	case r == Costly:
+		a.learned.pending++
+		a.ended += a.learned.surprise(math.MaxInt64)
+	case r == Neutral || r == Failure && !slow:
+		if r == Failure {
+			a.learned.pending++
+		}
+		return Change{}
+	default:
+		a.ended += a.learned.surprise(age)
+		if slow {
+			a.learned.pending++
+		}
+	}
+	if slow && a.current() == HalfOpen && since(serial, a.round) {
+		a.places = max(1, a.places/2)
+	}
+	return a.judge(now)
+}

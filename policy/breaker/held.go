@@ -1,0 +1,139 @@
+package breaker
+
+import (
+	"math"
+	"time"
+)
+
+// Never is the time of Hold and Look for a waiter that need not look: it is woken.
+const Never time.Duration = math.MaxInt64
+
+// Waiter is one call that waits for a circuit that is not closed. It is used for one wait, and must not move meanwhile.
+type Waiter struct {
+	// Wake is called when the call should Look: in the goroutine of whoever makes it so, under no lock. It should only
+	// signal. It may be called while Hold, Look or Leave has not returned yet, and once more than needed.
+	Wake func()
+
+	older, newer *Waiter
+	deadline     time.Duration // when the caller stops waiting
+	waits        bool
+	admitted     bool // it has permit, and does not know it yet
+	permit       Permit
+}
+
+// line is who waits, in the order of their coming.
+type line struct {
+	oldest, newest *Waiter
+	// lookout is the one whose driver comes back when the next probe is due, so that a thousand waiters need one timer.
+	lookout *Waiter
+	length  int
+}
+
+func (l *line) add(w *Waiter) {
+	w.waits, w.older, w.newer = true, l.newest, nil
+	if l.newest = w; w.older != nil {
+		w.older.newer = w
+	} else {
+		l.oldest = w
+	}
+	if l.lookout == nil {
+		l.lookout = w
+	}
+	l.length++
+}
+
+func (l *line) remove(w *Waiter) {
+	if w.older != nil {
+		w.older.newer = w.newer
+	} else {
+		l.oldest = w.newer
+	}
+	if w.newer != nil {
+		w.newer.older = w.older
+	} else {
+		l.newest = w.older
+	}
+	if l.lookout == w {
+		l.lookout = nil
+	}
+	w.older, w.newer, w.waits = nil, nil, false
+	l.length--
+}
+
+// take takes the newest out that has time for an attempt of usual length. Those without are left where they are: their
+// time is nearly up.
+func (l *line) take(now, usual time.Duration) *Waiter {
+	for w := l.newest; w != nil; w = w.older {
+		if w.deadline-now > usual {
+			l.remove(w)
+			return w
+		}
+	}
+	return nil
+}
+
+// hold puts a waiter in the line.
+func (a *adaptive) hold(deadline time.Duration, w *Waiter) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w.deadline = deadline
+	a.line.add(w)
+}
+
+// look brings the state up to now, and returns whether the waiter is admitted; if not, when it is to look again.
+func (a *adaptive) look(now time.Duration, w *Waiter) (look time.Duration, woken []*Waiter, change Change) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change = a.judge(now)
+	woken = a.release(now)
+	return a.lookAt(w), woken, change
+}
+
+// lookAt returns when the driver of a waiter is to look.
+func (a *adaptive) lookAt(w *Waiter) time.Duration {
+	switch {
+	case w.admitted || a.line.lookout != w:
+		return Never
+	case a.current() == Open:
+		return a.probeAt
+	}
+	overdue := a.learned.overdue()
+	return max(after(a.good, 2*overdue), after(a.judged, overdue/8))
+}
+
+// leave takes a waiter out of the line. If it has been given a permit, it has it now.
+func (a *adaptive) leave(now time.Duration, w *Waiter) (woken []*Waiter) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w.waits {
+		a.line.remove(w)
+	}
+	return a.release(now)
+}
+
+// release lets those who wait begin, newest first, as far as attempts may. It returns whom to wake: them, and who looks
+// out from now on.
+func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
+	for a.line.newest != nil && a.admits(now) {
+		w := a.line.take(now, a.learned.smoothed)
+		if w == nil {
+			break
+		}
+		w.permit, w.admitted = a.begin(now), true
+		woken = append(woken, w)
+	}
+	if w := a.line.newest; w != nil && a.line.lookout == nil {
+		a.line.lookout = w
+		woken = append(woken, w)
+	}
+	return woken
+}
+
+// wake wakes waiters. No lock is held.
+func wake(woken []*Waiter) {
+	for _, w := range woken {
+		if w.Wake != nil {
+			w.Wake()
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package breaker
+
+import "time"
+
+// Verdict is what has become of a call that waits for a circuit.
+type Verdict uint8
+
+// The verdicts of Look.
+const (
+	Waits    Verdict = iota // look again, at the time that Look returned or when woken
+	Admitted                // it has a permit
+	Refused                 // there is nothing to wait for any more
+)
+
+// Holds reports whether a call that Allow has refused may wait: Hold it.
+func (b *Breaker) Holds() bool {
+	p := b.cur.Load()
+	return p.loop && !p.shadow && p.cfg.WhileOpen != Refuse
+}
+
+// Insists reports whether the configuration says in words that calls wait, whatever they hold meanwhile.
+func (b *Breaker) Insists() bool { return b.cur.Load().cfg.WhileOpen == Hold }
+
+// Hold puts a call that Allow has refused in the line of those who wait for the circuit. deadline is when its caller
+// stops waiting: the line admits the newest of those who still have time for an attempt. It answers as Look does: the
+// circuit may have closed meanwhile. Whoever is held must come to be Admitted or Refused, or Leave.
+func (b *Breaker) Hold(now, deadline time.Duration, w *Waiter) (permit Permit, v Verdict, look time.Duration) {
+	b.loop.hold(deadline, w)
+	return b.Look(now, w)
+}
+
+// Look asks what has become of a call that is held: when it is woken, and when the time has come that Hold or Look has
+// returned, which is Never for one that will be woken.
+func (b *Breaker) Look(now time.Duration, w *Waiter) (permit Permit, v Verdict, look time.Duration) {
+	if p := b.cur.Load(); !p.loop || p.shadow || p.cfg.Disabled {
+		if permit, admitted := b.Leave(now, w); admitted {
+			return permit, Admitted, 0
+		}
+		if permit, ok := b.Allow(now); ok {
+			return permit, Admitted, 0
+		}
+		return Permit{}, Refused, 0
+	}
+	look, woken, change := b.loop.look(now, w)
+	b.settle(woken, change)
+	if permit, ok := b.loop.taken(w); ok {
+		return permit, Admitted, 0
+	}
+	return Permit{}, Waits, look
+}
+
+// Leave takes a call out of the line: its time is up, or its caller has left. True means that it has been given a permit
+// already, which is the caller's to Record. For one that does not wait any more it does nothing.
+func (b *Breaker) Leave(now time.Duration, w *Waiter) (permit Permit, admitted bool) {
+	wake(b.loop.leave(now, w))
+	return b.loop.taken(w)
+}
+
+// Patience returns how long a call may wait for the circuit whose attempts have no timeout.
+func (b *Breaker) Patience() time.Duration { return b.loop.waiting() }
+
+// Discourages reports whether an attempt that began then and has failed is not worth another one. One that failed
+// quickly always is: it has cost nothing. After a slow one another is a second worker of the dependency, that may hang
+// as well; so it is worth it if somebody else has been answered since, or if this one is a rare exception and the only
+// one. Never is it where the caller's workers are scarce.
+func (b *Breaker) Discourages(now, began time.Duration, scarce bool) bool {
+	if !b.cur.Load().loop {
+		return false
+	}
+	return b.loop.discourages(now, began, scarce)
+}

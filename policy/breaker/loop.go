@@ -1,0 +1,149 @@
+package breaker
+
+import (
+	"math"
+	"time"
+)
+
+// rare is the surprise, in nats, from which an attempt without a success is an exception: one of twenty has none by then.
+const rare = 3
+
+// reset begins anew. Attempts that are out stay known, so that their permits find their places; who waits is left to
+// Look.
+func (a *adaptive) reset() {
+	a.mu.Lock()
+	var woken []*Waiter
+	for w := a.line.newest; w != nil; w = w.older {
+		woken = append(woken, w)
+	}
+	a.learned = learned{}
+	a.good, a.idle, a.judged, a.ended = 0, 0, math.MinInt64/2, 0
+	a.typical, a.advised, a.out, a.places = 0, false, 0, 0
+	a.state.Store(uint32(Closed))
+	a.mu.Unlock()
+	wake(woken)
+}
+
+// taken returns the permit that a waiter has been given, once.
+func (a *adaptive) taken(w *Waiter) (Permit, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ok := w.admitted
+	w.admitted = false
+	return w.permit, ok
+}
+
+// waiting is how long a call without a limit may wait.
+func (a *adaptive) waiting() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.learned.limit()
+}
+
+// rejecting reports whether an attempt would be refused now.
+func (a *adaptive) rejecting(now time.Duration) bool {
+	if a.current() == Closed {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch a.current() {
+	case Open:
+		return now < a.probeAt
+	case HalfOpen:
+		return a.out >= int(a.places)
+	}
+	return false
+}
+
+// retryIn returns when the next probe may be sent.
+func (a *adaptive) retryIn(now time.Duration) time.Duration {
+	if a.current() != Open {
+		return 0
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return max(a.probeAt-now, 0)
+}
+
+// discourages reports whether an attempt that began then and has failed is not worth another one.
+func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	age := now - began
+	if age < a.learned.overdue() {
+		return false
+	}
+	if scarce {
+		return true
+	}
+	if a.good > began {
+		return false
+	}
+	a.learned.surprises(&a.doubts)
+	_, late := a.flights.sum(now, &a.doubts, a.learned.overdue())
+	return a.learned.surprise(age) < rare || late > 0
+}
+
+// brokeOff takes an answer that has begun well and broke off. One that has flowed for longer than callers wait says
+// nothing: streams that somebody cuts every hour are no outage.
+func (a *adaptive) brokeOff(now, start time.Duration) Change {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now-start >= 2*a.learned.limit() {
+		return Change{}
+	}
+	a.learned.pending++
+	a.ended += a.learned.surprise(math.MaxInt64)
+	return a.judge(now)
+}
+
+// finding is Breaker.Finding: the silence that this instance has found is one that the others have, too.
+func (a *adaptive) finding(now time.Duration, p *phase) (wait time.Duration, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current() != Open || p.shadow || a.advised || !p.cfg.Fleet {
+		return 0, false
+	}
+	return longestGap, true
+}
+
+// advise is Breaker.Advise: the circuit opens if its own silence is long enough to be one.
+func (a *adaptive) advise(now time.Duration, p *phase, wait time.Duration) Change {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current() != Closed || !p.cfg.Fleet || p.cfg.Disabled || wait <= 0 || !a.silent(now) {
+		return Change{}
+	}
+	change := a.open(now, reasonAdvised)
+	a.openings--
+	a.advised = true
+	return change
+}
+
+// snapshot writes what there is to say of the state.
+func (a *adaptive) snapshot(now time.Duration, s *Snapshot) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s.State, s.Since, s.Openings = a.current(), a.since, a.openings
+	l := &s.Learned
+	*l = Learned{Latency: a.learned.smoothed, Overdue: a.learned.overdue(), Patience: a.learned.patience,
+		Alarm: alarm, InFlight: a.flights.out, Held: a.line.length}
+	if a.flights.out > 0 || s.State != Closed {
+		l.Silence = max(now-a.good, 0)
+	}
+	a.learned.surprises(&a.doubts)
+	nats, late := a.flights.sum(now, &a.doubts, l.Overdue)
+	if l.Late = late; a.silent(now) {
+		l.Surprise = float64(nats + a.ended)
+	}
+	switch s.State {
+	case Open:
+		s.OpenUntil = a.probeAt
+		s.Probes = a.out
+	case HalfOpen:
+		s.Probes = a.out
+		l.Places = int(a.places)
+	}
+	s.Hanging = late
+}
