@@ -86,19 +86,24 @@ func (a *adaptive) look(now time.Duration, w *Waiter) (look time.Duration, woken
 	defer a.mu.Unlock()
 	change = a.judge(now)
 	woken = a.release(now)
-	return a.lookAt(w), woken, change
+	return a.lookAt(now, w), woken, change
 }
 
-// lookAt returns when the driver of a waiter is to look.
-func (a *adaptive) lookAt(w *Waiter) time.Duration {
-	switch {
-	case w.admitted || a.line.lookout != w:
+// lookAt returns when the driver of a waiter is to look. Where a probe is due already nobody in the line has time for it,
+// and the next who comes is it.
+func (a *adaptive) lookAt(now time.Duration, w *Waiter) time.Duration {
+	if w.admitted || a.line.lookout != w {
 		return Never
-	case a.current() == Open:
-		return a.probeAt
 	}
-	overdue := a.learned.overdue()
-	return max(after(a.good, 2*overdue), after(a.judged, overdue/8))
+	at := a.probeAt
+	if a.current() != Open {
+		overdue := a.learned.overdue()
+		at = max(after(a.good, 2*overdue), after(a.judged, overdue/8))
+	}
+	if at <= now {
+		return Never
+	}
+	return at
 }
 
 // leave takes a waiter out of the line. If it has been given a permit, it has it now.
