@@ -216,6 +216,7 @@ func (p Policy) WithDefaults() Policy {
 	p.Retry = p.Retry.WithDefaults()
 	p.RetryOwner = cmp.Or(p.RetryOwner, OwnerNearest)
 	p.RetryBudget = p.RetryBudget.WithDefaults()
+	p.CircuitBreaker = p.CircuitBreaker.WithKind()
 	if p.CircuitBreaker.HalfOpenPermitLease == 0 && p.CircuitBreaker.Kind != breaker.Adaptive {
 		// A probe that outlives its attempt timeout is lost: its permit goes to the next one.
 		p.CircuitBreaker.HalfOpenPermitLease = p.AttemptTimeout

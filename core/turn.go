@@ -35,19 +35,14 @@ func (c *Call) scarce() bool { return c.caller&Scarce != 0 || c.admitted }
 
 // mayWait reports whether the call may wait for an open circuit.
 func (c *Call) mayWait() bool {
-	b := c.s.breaker
-	return b.Holds() && c.caller&ComesBack == 0 && (!c.scarce() || b.Insists())
+	return c.caller&ComesBack == 0 && c.s.breaker.Holds()
 }
 
 // hold puts the call in the line of those who wait for the circuit: until its deadline at the latest, and no longer than
 // an attempt may take, for which its caller is prepared.
 func (c *Call) hold(now time.Duration, w *bulkhead.Waiter) Step {
 	c.barred = false
-	most := c.s.policy.AttemptTimeout
-	if most == 0 {
-		most = c.s.breaker.Patience()
-	}
-	c.holdUntil = min(c.deadline, clock.Later(now, most))
+	c.holdUntil = min(c.deadline, clock.Later(now, c.s.breaker.Patience(c.s.policy.AttemptTimeout, c.scarce())))
 	c.held = &breaker.Waiter{Wake: w.Wake}
 	permit, verdict, at := c.s.breaker.Hold(now, c.deadline, c.held)
 	step := c.turn(now, permit, verdict, at)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/strictyaml"
+	"github.com/abate-go/abate/policy/breaker"
 )
 
 var policyShape = newPolicyShape()
@@ -51,6 +52,7 @@ func (r *reader) policy(p *entry, n *yaml.Node) {
 			p.Jitter = "none"
 		}
 	}
+	r.kindOfBreaker(p)
 	if r.Service == "" {
 		for _, key := range []string{"upstreams", "routes"} {
 			if r.Has(key) {
@@ -59,6 +61,26 @@ func (r *reader) policy(p *entry, n *yaml.Node) {
 		}
 	}
 	r.checkPreset(p)
+}
+
+// kindOfBreaker settles which kind of circuit breaker this section means. Its own numbers make it one of the kind
+// thresholds, also where the kind adaptive is inherited; its own kind adaptive drops numbers that are inherited.
+func (r *reader) kindOfBreaker(p *entry) {
+	const section = "circuitBreaker"
+	c := &p.CircuitBreaker
+	if !r.Has(section + ".kind") {
+		*c = c.WithKind()
+		return
+	}
+	if c.Kind != breaker.Adaptive {
+		return
+	}
+	for _, key := range breaker.NumberKeys() {
+		if path := section + "." + key; r.Has(path) {
+			r.Reject(path, "has no meaning with kind: adaptive", "remove it, or write kind: thresholds")
+		}
+	}
+	*c = c.WithoutNumbers()
 }
 
 // checkPolicy applies the rules of the policy as a whole. Defaults (base is nil) may say a part of what a service

@@ -45,8 +45,8 @@ type Config struct {
 	// Disabled switches the breaker off: every call passes and nothing is counted.
 	Disabled bool `yaml:"disabled"`
 
-	// Kind is adaptive, which needs no numbers and takes none, or thresholds, which goes by the numbers below. Empty means
-	// thresholds where one of those numbers is set.
+	// Kind is adaptive, which needs no numbers, or thresholds, which goes by the numbers below. A number makes it
+	// thresholds, and a rampUp of 2s and a failureRateThreshold of 0.5 come with it, unless there are others.
 	Kind Kind `yaml:"kind" enum:"adaptive|thresholds" example:"adaptive"`
 
 	// WhileOpen says what becomes of calls while the circuit is not closed: hold lets them wait for the next probe that
@@ -141,13 +141,10 @@ func (c Config) WithDefaults() Config {
 	if c.Mode != Shadow && c.Mode != ForcedOpen {
 		c.Mode = Enforce
 	}
-	if c.Kind == Adaptive {
-		return Config{Disabled: c.Disabled, Kind: Adaptive, WhileOpen: c.WhileOpen, Mode: c.Mode, Fleet: c.Fleet}
+	if c = c.WithKind(); c.Kind == Adaptive {
+		return c
 	}
 	c.WhileOpen = ""
-	if c.Kind == Thresholds && c.FailureThreshold == 0 && c.FailureRateThreshold == 0 && c.SlowCallRateThreshold == 0 {
-		c.FailureRateThreshold = Numbers().FailureRateThreshold
-	}
 	c.FailureThreshold = within(c.FailureThreshold, 0, 0, 1_000_000)
 	c.FailureRateThreshold = within(c.FailureRateThreshold, 0, 0, 1)
 	c.SlowCallRateThreshold = within(c.SlowCallRateThreshold, 0, 0, 1)
@@ -174,34 +171,43 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Numbers is where the kind Thresholds starts from in a policy file: half of the calls failed, and two seconds of
-// ramp-up.
+// Numbers is where the kind Thresholds starts from where Adaptive is the default: half of the calls failed, and two
+// seconds of ramp-up.
 func Numbers() Config {
 	return Config{Kind: Thresholds, FailureRateThreshold: 0.5, RampUp: 2 * time.Second}
 }
 
+// WithKind returns c with the kind that its numbers say: an Adaptive one with a number is what Numbers is with that
+// number, as it was when Numbers were the default. Thresholds without a threshold opens at the failure rate of Numbers.
+// Calling it twice changes nothing.
+func (c Config) WithKind() Config {
+	switch {
+	case c.Kind == Adaptive && c != c.WithoutNumbers():
+		c.Kind = Thresholds
+		c.FailureRateThreshold = cmp.Or(c.FailureRateThreshold, Numbers().FailureRateThreshold)
+		c.RampUp = cmp.Or(c.RampUp, Numbers().RampUp)
+	case c.Kind == Thresholds && c.FailureThreshold == 0 && c.FailureRateThreshold == 0 && c.SlowCallRateThreshold == 0:
+		c.FailureRateThreshold = Numbers().FailureRateThreshold
+	}
+	return c
+}
+
+// NumberKeys returns the keys of the settings of the kind Thresholds.
+func NumberKeys() []string {
+	return []string{"failureThreshold", "failureRateThreshold", "slowCallRateThreshold", "slowCallDurationThreshold",
+		"minimumNumberOfCalls", "slidingWindow", "waitDurationInOpenState", "waitDurationMultiplier",
+		"maxWaitDurationInOpenState", "waitDurationJitter", "permittedCallsInHalfOpen", "successThreshold",
+		"halfOpenPermitLease", "rampUp", "rampUpFrom"}
+}
+
+// WithoutNumbers returns c without the settings of the kind Thresholds.
+func (c Config) WithoutNumbers() Config {
+	return Config{Disabled: c.Disabled, Kind: c.Kind, WhileOpen: c.WhileOpen, Mode: c.Mode, Fleet: c.Fleet}
+}
+
 // Ineffective calls idle with each setting that has no effect beside Kind, whether it is set, and what to do about it.
 func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
-	if c.Kind != Adaptive {
-		idle("whileOpen", c.WhileOpen != "", "write kind: adaptive, or remove it")
-		return
-	}
-	const fix = "remove it, or write kind: thresholds"
-	idle("failureThreshold", c.FailureThreshold != 0, fix)
-	idle("failureRateThreshold", c.FailureRateThreshold != 0, fix)
-	idle("slowCallRateThreshold", c.SlowCallRateThreshold != 0, fix)
-	idle("slowCallDurationThreshold", c.SlowCallDurationThreshold != 0, fix)
-	idle("minimumNumberOfCalls", c.MinimumNumberOfCalls != 0, fix)
-	idle("slidingWindow", c.SlidingWindow != Window{}, fix)
-	idle("waitDurationInOpenState", c.WaitDurationInOpenState != 0, fix)
-	idle("waitDurationMultiplier", c.WaitDurationMultiplier != 0, fix)
-	idle("maxWaitDurationInOpenState", c.MaxWaitDurationInOpenState != 0, fix)
-	idle("waitDurationJitter", c.WaitDurationJitter != 0, fix)
-	idle("permittedCallsInHalfOpen", c.PermittedCallsInHalfOpen != 0, fix)
-	idle("successThreshold", c.SuccessThreshold != 0, fix)
-	idle("halfOpenPermitLease", c.HalfOpenPermitLease != 0, fix)
-	idle("rampUp", c.RampUp != 0, fix)
-	idle("rampUpFrom", c.RampUpFrom != 0, fix)
+	idle("whileOpen", c.WhileOpen != "" && c.WithKind().Kind != Adaptive, "write kind: adaptive, or remove it")
 }
 
 // effective is c as the breaker follows it: a disabled breaker has no thresholds, so it counts nothing.

@@ -18,9 +18,6 @@ func (b *Breaker) Holds() bool {
 	return p.loop && !p.shadow && p.cfg.WhileOpen != Refuse
 }
 
-// Insists reports whether the configuration says in words that calls wait, whatever they hold meanwhile.
-func (b *Breaker) Insists() bool { return b.cur.Load().cfg.WhileOpen == Hold }
-
 // Hold puts a call that Allow has refused in the line of those who wait for the circuit. deadline is when its caller
 // stops waiting: the line admits the newest of those who still have time for an attempt. It answers as Look does: the
 // circuit may have closed meanwhile. Whoever is held must come to be Admitted or Refused, or Leave.
@@ -56,8 +53,12 @@ func (b *Breaker) Leave(now time.Duration, w *Waiter) (permit Permit, admitted b
 	return b.loop.taken(w)
 }
 
-// Patience returns how long a call may wait for the circuit whose attempts have no timeout.
-func (b *Breaker) Patience() time.Duration { return b.loop.waiting() }
+// Patience returns how long a call may wait for the circuit: as long as an attempt may take, for which its caller is
+// prepared. timeout is the attempt timeout; 0 for none. A call that holds something scarce waits, unless WhileOpen says
+// Hold, no longer than it takes to find a false alarm out.
+func (b *Breaker) Patience(timeout time.Duration, scarce bool) time.Duration {
+	return b.loop.waiting(timeout, scarce && b.cur.Load().cfg.WhileOpen != Hold)
+}
 
 // Discourages reports whether an attempt that began then and has failed is not worth another one. One that failed
 // quickly always is: it has cost nothing. After a slow one another is a second worker of the dependency, that may hang

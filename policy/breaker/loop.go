@@ -33,11 +33,17 @@ func (a *adaptive) taken(w *Waiter) (Permit, bool) {
 	return w.permit, ok
 }
 
-// waiting is how long a call without a limit may wait.
-func (a *adaptive) waiting() time.Duration {
+// waiting is Breaker.Patience.
+func (a *adaptive) waiting(timeout time.Duration, scarce bool) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.learned.limit()
+	if timeout <= 0 {
+		timeout = a.learned.limit()
+	}
+	if scarce {
+		timeout = min(timeout, 2*a.learned.overdue())
+	}
+	return timeout
 }
 
 // rejecting reports whether an attempt would be refused now.
