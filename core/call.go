@@ -219,7 +219,7 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	}
 	if s.breaker != nil {
 		switch {
-		case s.breaker.Rejecting(now):
+		case s.breaker.Rejecting(now) && (c.scarce() || !c.mayWait()):
 			return c.stop(now, ErrCircuitOpen)
 		case s.breaker.Discourages(now, c.copies[0].start, c.scarce()):
 			return c.stop(now, ErrSilent)

@@ -31,6 +31,8 @@ type learned struct {
 	smoothed  time.Duration
 	variation time.Duration
 	patience  time.Duration // what attempts are given, smoothed; 0: nobody has said
+	recent    [16]uint8     // classes of the latest successes
+	at        int           // where the next one goes
 }
 
 // class returns the class of a latency.
@@ -68,7 +70,10 @@ func (l *learned) succeeded(latency time.Duration) {
 		l.smoothed += off / 16
 		l.variation += (max(off, -off) - l.variation) / 16
 	}
-	l.counts[class(latency)]++
+	k := class(latency)
+	l.counts[k]++
+	l.recent[l.at%len(l.recent)] = uint8(k)
+	l.at++
 	if l.successes++; l.successes+l.failures >= memory {
 		l.halve()
 	}
@@ -81,6 +86,25 @@ func (l *learned) halve() {
 		l.successes += l.counts[i]
 	}
 	l.failures /= 2
+}
+
+// strained reports whether the dependency answers more slowly than it usually does: whether the latest successes stand,
+// in the mean, among the slowest quarter of all. If nothing has changed the mean of so many ranks is 0.5, give or take
+// 0.07, so that chance brings it there once in several thousand looks.
+func (l *learned) strained() bool {
+	n := min(l.at, len(l.recent))
+	if n < len(l.recent) {
+		return false
+	}
+	var below [classes + 1]float32
+	for i, c := range l.counts {
+		below[i+1] = below[i] + c
+	}
+	rank := float32(0)
+	for _, k := range l.recent {
+		rank += (below[k] + l.counts[k]/2) / l.successes
+	}
+	return rank/float32(n) > 0.75
 }
 
 // limit returns how long an attempt may take: what callers give it, else a long time beside what it usually takes.

@@ -78,7 +78,7 @@ func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
 	defer a.mu.Unlock()
 	age := now - began
 	if age < a.learned.overdue() {
-		return false
+		return a.learned.strained()
 	}
 	if scarce {
 		return true
