@@ -489,8 +489,14 @@ func TestDescribeWritesEveryDefaultOut(t *testing.T) {
 	if d.RetryBudget.Ratio != 0.1 || d.RetryBudget.Window != 10*time.Second || d.RetryBudget.Reserve != 10 {
 		t.Errorf("%+v", d.RetryBudget)
 	}
-	if d.CircuitBreaker.MinimumNumberOfCalls != 20 || d.CircuitBreaker.SlidingWindow.Duration != 10*time.Second {
+	if d.CircuitBreaker.Kind != breaker.Adaptive || d.CircuitBreaker.Mode != breaker.Enforce {
 		t.Errorf("%+v", d.CircuitBreaker)
+	}
+	numbers := abate.DefaultPolicy()
+	numbers.CircuitBreaker.FailureThreshold = 5
+	if d := guard(t, numbers).Describe().CircuitBreaker; d.Kind != breaker.Thresholds || d.MinimumNumberOfCalls != 20 ||
+		d.SlidingWindow.Duration != 10*time.Second || d.FailureRateThreshold != 0.5 || d.RampUp != 2*time.Second {
+		t.Errorf("a number beside the default kind: %+v", d)
 	}
 	if d := guard(t, abate.Policy{Fallback: core.Fallback{Status: 200}}).Describe(); d.Fallback.ContentType !=
 		"application/json" {

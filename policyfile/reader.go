@@ -68,19 +68,26 @@ func (r *reader) policy(p *entry, n *yaml.Node) {
 func (r *reader) kindOfBreaker(p *entry) {
 	const section = "circuitBreaker"
 	c := &p.CircuitBreaker
-	if !r.Has(section + ".kind") {
-		*c = c.WithKind()
-		return
-	}
-	if c.Kind != breaker.Adaptive {
-		return
-	}
-	for _, key := range breaker.NumberKeys() {
-		if path := section + "." + key; r.Has(path) {
-			r.Reject(path, "has no meaning with kind: adaptive", "remove it, or write kind: thresholds")
+	own := slices.DeleteFunc(breaker.NumberKeys(), func(key string) bool { return !r.Has(section + "." + key) })
+	switch explicit := r.Has(section + ".kind"); {
+	case c.Kind != breaker.Adaptive:
+	case !explicit && len(own) > 0:
+		c.Kind = ""
+		if !slices.Contains(own, "failureRateThreshold") {
+			c.FailureRateThreshold = breaker.Numbers().FailureRateThreshold
 		}
+		if !slices.Contains(own, "rampUp") {
+			c.RampUp = breaker.Numbers().RampUp
+		}
+	case explicit:
+		for _, key := range own {
+			path := section + "." + key
+			if v, ok := r.shape.Value(reflect.ValueOf(*p), path); ok && !v.IsZero() {
+				r.Reject(path, "has no meaning with kind: adaptive", "remove it, or write kind: thresholds")
+			}
+		}
+		*c = c.WithoutNumbers()
 	}
-	*c = c.WithoutNumbers()
 }
 
 // checkPolicy applies the rules of the policy as a whole. Defaults (base is nil) may say a part of what a service

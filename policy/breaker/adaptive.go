@@ -36,6 +36,7 @@ type adaptive struct {
 	good    time.Duration // when the last success was, idle times left out
 	idle    time.Duration // when the last attempt ended, if none is out
 	judged  time.Duration // when the detector looked last
+	failing float32       // surprise at the attempts that have failed since the last one, whatever their age
 	ended   float32       // surprise at the attempts that have ended without a success since the last one
 	typical float64       // attempts that are out when one begins, while closed
 
@@ -173,7 +174,7 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Change) {
 	quick := age <= a.learned.limit()/2
 	a.learned.succeeded(age)
-	a.good, a.ended = max(now, a.good), 0
+	a.good, a.ended, a.failing = max(now, a.good), 0, 0
 	switch state := a.current(); {
 	case state == Closed:
 	case !since(serial, a.first):
@@ -205,6 +206,9 @@ func (a *adaptive) recovered(now time.Duration) (change Change) {
 // reason to refuse others, unless it is Costly. One that was neutral never says anything.
 func (a *adaptive) missed(now, age time.Duration, serial uint32, r Result) Change {
 	slow := age >= a.learned.overdue()
+	if r == Failure || r == Costly {
+		a.failing += a.learned.surprise(math.MaxInt64)
+	}
 	switch {
 	case r == Costly:
 		a.learned.pending++

@@ -17,7 +17,7 @@ func (a *adaptive) reset() {
 		woken = append(woken, w)
 	}
 	a.learned = learned{}
-	a.good, a.idle, a.judged, a.ended = 0, 0, math.MinInt64/2, 0
+	a.good, a.idle, a.judged, a.ended, a.failing = 0, 0, math.MinInt64/2, 0, 0
 	a.typical, a.advised, a.out, a.places = 0, false, 0, 0
 	a.state.Store(uint32(Closed))
 	a.mu.Unlock()
@@ -78,7 +78,7 @@ func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
 	defer a.mu.Unlock()
 	age := now - began
 	if age < a.learned.overdue() {
-		return a.learned.strained()
+		return a.learned.strained() || a.failing-a.learned.surprise(math.MaxInt64) > rare
 	}
 	if scarce {
 		return true
