@@ -33,6 +33,7 @@ type adaptive struct {
 	line    line
 	doubts  doubts // used while judging only
 
+	begun   bool          // an attempt has: good and idle are times
 	good    time.Duration // when the last success was, idle times left out
 	idle    time.Duration // when the last attempt ended, if none is out
 	judged  time.Duration // when the detector looked last
@@ -83,6 +84,9 @@ func (a *adaptive) admits(now time.Duration) bool {
 // begin notes an attempt that may begin.
 func (a *adaptive) begin(now time.Duration) Permit {
 	state := a.current()
+	if !a.begun {
+		a.begun, a.good, a.idle = true, now, now
+	}
 	if state == Closed {
 		if a.flights.out == 0 {
 			a.good += max(now-a.idle, 0)
@@ -104,7 +108,9 @@ func (a *adaptive) gap(now time.Duration) time.Duration {
 
 // silent reports whether there has been no success for so long that it may mean something: twice the time after which
 // one is overdue.
-func (a *adaptive) silent(now time.Duration) bool { return now-a.good >= 2*a.learned.overdue() }
+func (a *adaptive) silent(now time.Duration) bool {
+	return a.begun && now-a.good >= 2*a.learned.overdue()
+}
 
 // judge opens the circuit if what has happened since the last success is too surprising. It looks eight times in the
 // time that a success may take, at most.
