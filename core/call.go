@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/internal/clock"
-	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -43,9 +42,8 @@ type Call struct {
 	barred    bool // the circuit has refused an attempt that may wait for it
 	lastClass Class
 	failed    failed
-	last      error           // the last failed attempt's error
-	held      *breaker.Waiter // in the line of the circuit; nil if not
-	holdUntil time.Duration   // how long it waits there
+	last      error // the last failed attempt's error
+	held      *held // in the line of the circuit; nil if not
 	copies    [MaxCopies]attemptCopy
 }
 

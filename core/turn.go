@@ -38,13 +38,19 @@ func (c *Call) mayWait() bool {
 	return c.caller&ComesBack == 0 && c.s.breaker.Holds()
 }
 
+// held is what a call needs while it waits for the circuit.
+type held struct {
+	waiter breaker.Waiter
+	until  time.Duration // how long it waits
+}
+
 // hold puts the call in the line of those who wait for the circuit: until its deadline at the latest, and no longer than
 // an attempt may take, for which its caller is prepared.
 func (c *Call) hold(now time.Duration, w *bulkhead.Waiter) Step {
 	c.barred = false
-	c.holdUntil = min(c.deadline, clock.Later(now, c.s.breaker.Patience(c.s.policy.AttemptTimeout, c.scarce())))
-	c.held = &breaker.Waiter{Wake: w.Wake}
-	permit, verdict, at := c.s.breaker.Hold(now, c.deadline, c.held)
+	until := min(c.deadline, clock.Later(now, c.s.breaker.Patience(c.s.policy.AttemptTimeout, c.scarce())))
+	c.held = &held{breaker.Waiter{Wake: w.Wake}, until}
+	permit, verdict, at := c.s.breaker.Hold(now, c.deadline, c.s.policy.AttemptTimeout, &c.held.waiter)
 	step := c.turn(now, permit, verdict, at)
 	if step.Action == Queued && c.s.observer != nil {
 		c.tellHeld(now)
@@ -66,7 +72,7 @@ func (c *Call) tellHeld(now time.Duration) {
 
 // look asks the circuit what has become of a call that waits for it.
 func (c *Call) look(now time.Duration) Step {
-	permit, verdict, at := c.s.breaker.Look(now, c.held)
+	permit, verdict, at := c.s.breaker.Look(now, &c.held.waiter)
 	return c.turn(now, permit, verdict, at)
 }
 
@@ -80,7 +86,7 @@ func (c *Call) turn(now time.Duration, permit breaker.Permit, verdict breaker.Ve
 		c.held = nil
 		return c.stop(now, ErrCircuitOpen)
 	}
-	return Step{Action: Queued, Until: min(at, c.holdUntil)}
+	return Step{Action: Queued, Until: min(at, c.held.until)}
 }
 
 // take notes the permit that the circuit has given the call.
@@ -108,7 +114,7 @@ func (c *Call) admittedByCircuit(now time.Duration) Step {
 
 // leaveCircuit ends the wait for the circuit, or goes on with it if the time has only come to look.
 func (c *Call) leaveCircuit(now time.Duration, cause error) Step {
-	if cause == nil && now < c.holdUntil {
+	if cause == nil && now < c.held.until {
 		return c.look(now)
 	}
 	if c.unhold(now) {
@@ -128,7 +134,7 @@ func (c *Call) unhold(now time.Duration) bool {
 	if c.held == nil {
 		return false
 	}
-	permit, admitted := c.s.breaker.Leave(now, c.held)
+	permit, admitted := c.s.breaker.Leave(now, &c.held.waiter)
 	if c.held = nil; admitted {
 		c.take(permit)
 	}

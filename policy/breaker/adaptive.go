@@ -37,6 +37,7 @@ type adaptive struct {
 	good    time.Duration // when the last success was, idle times left out
 	idle    time.Duration // when the last attempt ended, if none is out
 	judged  time.Duration // when the detector looked last
+	costs   float32       // surprise at the costly failures among them
 	failing float32       // surprise at the attempts that have failed since the last one, whatever their age
 	ended   float32       // surprise at the attempts that have ended without a success since the last one
 	typical float64       // attempts that are out when one begins, while closed
@@ -61,10 +62,10 @@ func (a *adaptive) allow(now, patience time.Duration) (p Permit, ok bool, change
 	defer a.mu.Unlock()
 	a.learned.given(patience)
 	change = a.judge(now)
-	if !a.admits(now) {
+	if !a.admits(now) || a.current() == Open && a.hopeless(now, patience) {
 		return Permit{mark: refused}, false, change
 	}
-	return a.begin(now), true, change
+	return a.begin(now, patience), true, change
 }
 
 // admits reports whether an attempt may begin now.
@@ -81,8 +82,14 @@ func (a *adaptive) admits(now time.Duration) bool {
 	return true
 }
 
+// hopeless reports whether an attempt would be a wasted probe: it has not the time that an answer takes, and somebody
+// waits who has.
+func (a *adaptive) hopeless(now, patience time.Duration) bool {
+	return patience > 0 && patience < a.learned.smoothed && a.line.able(now, a.learned.smoothed) != nil
+}
+
 // begin notes an attempt that may begin.
-func (a *adaptive) begin(now time.Duration) Permit {
+func (a *adaptive) begin(now, patience time.Duration) Permit {
 	state := a.current()
 	if !a.begun {
 		a.begun, a.good, a.idle = true, now, now
@@ -98,7 +105,7 @@ func (a *adaptive) begin(now time.Duration) Permit {
 			a.probeAt = after(now, a.gap(now))
 		}
 	}
-	return a.flights.begin(now)
+	return a.flights.begin(now, patience)
 }
 
 // gap returns the time from one probe to the next.
@@ -116,6 +123,9 @@ func (a *adaptive) silent(now time.Duration) bool {
 // time that a success may take, at most.
 func (a *adaptive) judge(now time.Duration) (change Change) {
 	state := a.current()
+	if state == Closed && a.costs >= alarm {
+		return a.open(now, reasonFailures)
+	}
 	if state == Open || !a.silent(now) || now-a.judged < a.learned.overdue()/8 {
 		return change
 	}
@@ -157,7 +167,8 @@ func (a *adaptive) enter(to State, now time.Duration, reason string) Change {
 func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waiter, change Change) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.flights.end(p) {
+	limit, ok := a.flights.end(p)
+	if !ok {
 		return nil, change
 	}
 	serial := p.gen & serials
@@ -168,7 +179,11 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 	if r == Success {
 		change = a.succeeded(now, age, serial)
 	} else {
-		change = a.missed(now, age, serial, r)
+		late := a.learned.overdue()
+		if limit > 0 {
+			late = min(late, limit)
+		}
+		change = a.missed(now, age, serial, r, age >= late)
 	}
 	if a.flights.out == 0 {
 		a.idle = now
@@ -180,7 +195,7 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Change) {
 	quick := age <= a.learned.limit()/2
 	a.learned.succeeded(age)
-	a.good, a.ended, a.failing = max(now, a.good), 0, 0
+	a.good, a.ended, a.failing, a.costs = max(now, a.good), 0, 0, 0
 	switch state := a.current(); {
 	case state == Closed:
 	case !since(serial, a.first):
@@ -189,6 +204,7 @@ func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Chan
 	case state == Open:
 		a.places = max(2, a.typical)
 		a.limited = now
+		a.round, a.out = a.flights.serial, 0 // probes that hang since before take no places
 		change = a.enter(HalfOpen, now, reasonAnswered)
 	case quick:
 		a.places++
@@ -208,16 +224,17 @@ func (a *adaptive) recovered(now time.Duration) (change Change) {
 	return a.enter(Closed, now, reasonRecovered)
 }
 
-// missed takes an attempt that ended without a success. One that failed quickly has cost nobody anything, so it is no
+// missed takes an attempt that ended without a success, slow if that took as long as a success may, or as it was given.
+// One that failed quickly has cost nobody anything, so it is no
 // reason to refuse others, unless it is Costly. One that was neutral never says anything.
-func (a *adaptive) missed(now, age time.Duration, serial uint32, r Result) Change {
-	slow := age >= a.learned.overdue()
+func (a *adaptive) missed(now, age time.Duration, serial uint32, r Result, slow bool) Change {
 	if r == Failure || r == Costly {
 		a.failing += a.learned.surprise(math.MaxInt64)
 	}
 	switch {
 	case r == Costly:
 		a.learned.pending++
+		a.costs += a.learned.surprise(math.MaxInt64)
 		a.ended += a.learned.surprise(math.MaxInt64)
 	case r == Neutral || r == Failure && !slow:
 		if r == Failure {
@@ -225,7 +242,7 @@ func (a *adaptive) missed(now, age time.Duration, serial uint32, r Result) Chang
 		}
 		return Change{}
 	default:
-		a.ended += a.learned.surprise(age)
+		a.ended += max(a.learned.surprise(age), a.learned.worn(age))
 		if slow {
 			a.learned.pending++
 		}

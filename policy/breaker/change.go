@@ -16,6 +16,7 @@ const (
 	reasonReconfigured = "reconfigured"
 	reasonAdvised      = "another instance"
 	reasonSilence      = "no answers"
+	reasonFailures     = "failures of calls that come back"
 	reasonAnswered     = "probe answered"
 	reasonLate         = "late answer"
 	reasonRecovered    = "recovered"
@@ -29,6 +30,6 @@ type Change struct {
 	// Reason is one of a fixed set of strings, fit for a metric label: "consecutive failures", "failure rate",
 	// "slow call rate", "wait over", "probe failed", "probe slow", "probes succeeded", "ramp-up over",
 	// "forced open", "reconfigured", "another instance",
-	// and of the kind Adaptive "no answers", "probe answered", "late answer" and "recovered".
+	// and of the kind Adaptive "no answers", "failures of calls that come back", "probe answered", "late answer" and "recovered".
 	Reason string
 }

@@ -13,14 +13,15 @@ type flights struct {
 
 type flight struct {
 	start  time.Duration
-	serial uint32 // 0: the place is free
+	limit  time.Duration // how long it may take; 0: nobody has said
+	serial uint32        // 0: the place is free
 }
 
 // serials wrap around below the bit that marks the permits of this kind.
 const serials = adaptiveMark - 1
 
 // begin notes an attempt and returns its permit.
-func (f *flights) begin(now time.Duration) Permit {
+func (f *flights) begin(now, limit time.Duration) Permit {
 	if f.serial = (f.serial + 1) & serials; f.serial == 0 {
 		f.serial = 1
 	}
@@ -28,23 +29,24 @@ func (f *flights) begin(now time.Duration) Permit {
 	if n := len(f.free); n > 0 {
 		place = f.free[n-1]
 		f.free = f.free[:n-1]
-		f.places[place] = flight{now, f.serial}
+		f.places[place] = flight{now, limit, f.serial}
 	} else {
-		f.places = append(f.places, flight{now, f.serial})
+		f.places = append(f.places, flight{now, limit, f.serial})
 	}
 	f.out++
 	return Permit{start: now, gen: adaptiveMark | f.serial, mark: place}
 }
 
-// end takes an attempt out and reports whether it was there.
-func (f *flights) end(p Permit) bool {
+// end takes an attempt out and reports whether it was there, and how long it might take.
+func (f *flights) end(p Permit) (limit time.Duration, ok bool) {
 	if int(p.mark) >= len(f.places) || f.places[p.mark].serial != p.gen&serials || p.gen&serials == 0 {
-		return false
+		return 0, false
 	}
+	limit = f.places[p.mark].limit
 	f.places[p.mark].serial = 0
 	f.free = append(f.free, p.mark)
 	f.out--
-	return true
+	return limit, true
 }
 
 // since reports whether serial a was given after serial b.

@@ -16,6 +16,7 @@ type Waiter struct {
 
 	older, newer *Waiter
 	deadline     time.Duration // when the caller stops waiting
+	patience     time.Duration // how long its attempt may take; 0: nobody has said
 	waits        bool
 	admitted     bool // it has permit, and does not know it yet
 	permit       Permit
@@ -63,9 +64,17 @@ func (l *line) remove(w *Waiter) {
 // take takes the newest out that has time for an attempt of usual length. Those without are left where they are: their
 // time is nearly up.
 func (l *line) take(now, usual time.Duration) *Waiter {
+	w := l.able(now, usual)
+	if w != nil {
+		l.remove(w)
+	}
+	return w
+}
+
+// able returns the newest who has time for an attempt of usual length; nil if there is none.
+func (l *line) able(now, usual time.Duration) *Waiter {
 	for w := l.newest; w != nil; w = w.older {
 		if w.deadline-now > usual {
-			l.remove(w)
 			return w
 		}
 	}
@@ -73,10 +82,10 @@ func (l *line) take(now, usual time.Duration) *Waiter {
 }
 
 // hold puts a waiter in the line.
-func (a *adaptive) hold(deadline time.Duration, w *Waiter) {
+func (a *adaptive) hold(deadline, patience time.Duration, w *Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	w.deadline = deadline
+	w.deadline, w.patience = deadline, patience
 	a.line.add(w)
 }
 
@@ -124,7 +133,7 @@ func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 		if w == nil {
 			break
 		}
-		w.permit, w.admitted = a.begin(now), true
+		w.permit, w.admitted = a.begin(now, w.patience), true
 		woken = append(woken, w)
 	}
 	if w := a.line.newest; w != nil && a.line.lookout == nil {

@@ -88,6 +88,16 @@ func (l *learned) halve() {
 	l.failures /= 2
 }
 
+// worn returns the surprise at one attempt that was given up at an age at which few are answered yet, in nats. Its age
+// says nothing then; but if all callers leave so early nothing else ever says anything. So what they have waited counts,
+// as if an answer were as likely in each moment: in units of what it takes.
+func (l *learned) worn(age time.Duration) float32 {
+	if l.smoothed == 0 {
+		return 0
+	}
+	return float32(min(float64(age)/float64(l.smoothed), 1))
+}
+
 // strained reports whether the dependency answers more slowly than it usually does: whether the latest successes stand,
 // in the mean, among the slowest quarter of all. If nothing has changed the mean of so many ranks is 0.5, give or take
 // 0.07, so that chance brings it there once in several thousand looks.

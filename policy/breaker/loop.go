@@ -17,7 +17,7 @@ func (a *adaptive) reset() {
 		woken = append(woken, w)
 	}
 	a.learned = learned{}
-	a.begun, a.good, a.idle, a.judged, a.ended, a.failing = false, 0, 0, math.MinInt64/2, 0, 0
+	a.begun, a.good, a.idle, a.judged, a.ended, a.failing, a.costs = false, 0, 0, math.MinInt64/2, 0, 0, 0
 	a.typical, a.advised, a.out, a.places = 0, false, 0, 0
 	a.state.Store(uint32(Closed))
 	a.mu.Unlock()
