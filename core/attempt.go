@@ -33,8 +33,8 @@ const (
 func (c *Call) attempt(now time.Duration) Step {
 	s := c.s
 	a := &c.copies[0]
-	if reason := s.allow(now, a, c.patience(now)); reason != nil {
-		if reason == ErrCircuitOpen && c.mayWait() {
+	if reason := s.allow(now, a, s.patience(now, c.deadline)); reason != nil {
+		if reason == ErrCircuitOpen && mayHold(c) {
 			c.barred = true
 			return Step{Action: Queue}
 		}
@@ -162,12 +162,12 @@ func (s *settings) throttled(now time.Duration, a *attemptCopy) (passes bool) {
 }
 
 // patience returns how long an attempt that begins now may take; 0 for no limit.
-func (c *Call) patience(now time.Duration) time.Duration {
-	limit := c.s.policy.AttemptTimeout
-	if c.deadline == NoDeadline {
+func (s *settings) patience(now, deadline time.Duration) time.Duration {
+	limit := s.policy.AttemptTimeout
+	if deadline == NoDeadline {
 		return limit
 	}
-	if left := c.deadline - now; limit == 0 || left < limit {
+	if left := deadline - now; limit == 0 || left < limit {
 		return left
 	}
 	return limit
@@ -228,7 +228,7 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 	}
 	n = int(c.hedges) + 1
 	a := &c.copies[n]
-	reason := s.allow(now, a, c.patience(now))
+	reason := s.allow(now, a, s.patience(now, c.deadline))
 	if reason != nil {
 		s.emit(Event{Kind: HedgeDenied, At: now, Reason: reason})
 		return 0, 0, false
@@ -309,25 +309,14 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 	// After the others: what follows from a change of state may end in a panic of Policy.Rand.
 	switch {
 	case s.observer != nil:
-		s.recordedSeen(now, a, o, c.verdict(class, left))
+		s.recordedSeen(now, a, o, c.Caller.verdict(class, left, c.attempts == 1))
 	case s.breaker == nil:
 	case class == Success && !o.Unfinished:
 		a.asked &^= askedBreaker
 		s.breaker.Record(now, a.permit, breaker.Success)
 	default:
-		s.recorded(now, a, o, c.verdict(class, left))
+		s.recorded(now, a, o, c.Caller.verdict(class, left, c.attempts == 1))
 	}
-}
-
-// verdict returns what an attempt is to the breaker.
-func (c *Call) verdict(class Class, left bool) breaker.Result {
-	switch {
-	case class == Ignored && left:
-		return breaker.Abandoned
-	case class != Success && class != Ignored && c.caller&ComesBack != 0 && c.attempts == 1:
-		return breaker.Costly
-	}
-	return breakerResult[class&3]
 }
 
 // recordedSeen is recorded for a guard with an observer, which hears of the end whatever becomes of Policy.Rand.
@@ -350,7 +339,8 @@ func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, resul
 		}
 		s.breaker.Record(now, a.permit, result)
 	}
-	if (result == breaker.Failure || result == breaker.Costly) && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
+	failed := result == breaker.Failure || result == breaker.Costly
+	if failed && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
 		s.opening.failed(o.Err)
 	}
 }
@@ -377,7 +367,7 @@ func (c *Call) dropCopies(now time.Duration) {
 		if live {
 			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
 		}
-		if c.gone && live {
+		if c.Caller&Gone != 0 && live {
 			c.s.recordBreaker(now, a, breaker.Abandoned)
 		}
 		c.s.recordBreaker(now, a, breaker.Neutral)

@@ -18,6 +18,8 @@ import (
 // given up with Abort, else its permits are lost. What is reported to a Call that has finished is ignored, and answered
 // with Await: two events of a driver may cross.
 type Call struct {
+	Caller Caller // what the driver knows of it; it is set before Begin
+
 	s        *settings
 	start    time.Duration
 	deadline time.Duration
@@ -37,9 +39,7 @@ type Call struct {
 	told      bool   // by the callee: do not try again
 	reserved  bool   // the next attempt's turn has been taken from the rate limit
 	token     bool   // an extra attempt has been taken from the tree, and is not sent yet
-	caller    Caller
-	gone      bool // the caller has given the call up
-	barred    bool // the circuit has refused an attempt that may wait for it
+	barred    bool   // the circuit has refused an attempt that may wait for it
 	lastClass Class
 	failed    failed
 	last      error // the last failed attempt's error
@@ -102,7 +102,7 @@ func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
 // circuit. w must not move until the call leaves the queue.
 func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
 	if c.barred {
-		return c.hold(now, w)
+		return hold(c, now, w)
 	}
 	switch c.s.bulkhead.Enqueue(w) {
 	case bulkhead.Admitted:
@@ -135,7 +135,7 @@ func (c *Call) Admitted(now time.Duration) Step {
 	case c.over:
 		return Step{Action: Await}
 	case c.held != nil:
-		return c.look(now)
+		return c.held.look(c, now)
 	}
 	c.admitted = true
 	if now >= c.deadline {
@@ -150,7 +150,7 @@ func (c *Call) Admitted(now time.Duration) Step {
 func (c *Call) LeaveQueue(now time.Duration, w *bulkhead.Waiter, cause error) Step {
 	switch {
 	case c.held != nil:
-		return c.leaveCircuit(now, cause)
+		return c.held.end(c, now, cause)
 	case c.over || c.admitted || c.s.bulkhead == nil:
 		return Step{Action: Await}
 	}
@@ -217,9 +217,9 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	}
 	if s.breaker != nil {
 		switch {
-		case s.breaker.Rejecting(now) && (c.scarce() || !c.mayWait()):
+		case s.breaker.Rejecting(now) && (scarce(c) || !mayHold(c)):
 			return c.stop(now, ErrCircuitOpen)
-		case s.breaker.Discourages(now, c.copies[0].start, c.scarce()):
+		case s.breaker.Discourages(now, c.copies[0].start, scarce(c)):
 			return c.stop(now, ErrSilent)
 		}
 	}
@@ -287,17 +287,13 @@ func (c *Call) Cancel(now time.Duration, cause error) Step {
 func (c *Call) Abort(now time.Duration) {
 	if !c.over && c.s != nil {
 		c.lastClass = Ignored
-		c.unhold(now)
+		if c.held != nil {
+			c.held.leave(c, now)
+		}
 		defer c.finish(now, nil, nil)
 		defer c.AnswerEnded(now, nil) // which nobody will read
 		c.dropCopies(now)             // also one that was let pass and is not sent
 	}
-}
-
-// Leave is Abort for a call whose caller has given it up. That says something of the dependency, if an answer was due.
-func (c *Call) Leave(now time.Duration) {
-	c.gone = true
-	c.Abort(now)
 }
 
 // Attempts returns how many attempts have been sent so far, hedges included.

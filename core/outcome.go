@@ -31,11 +31,11 @@ func (c Class) String() string {
 // Outcome is what one attempt came to. Adapters and Policy.Classify make it; a Call decides on it.
 type Outcome struct {
 	Class Class
-	// Neutral keeps the attempt from the policies that count outcomes, whatever its class: the dependency has refused it
-	// because it is at work on an earlier copy of the same call, which says nothing of how it is.
+	// Neutral keeps the attempt from the policies that count outcomes, whatever its class: the dependency has refused
+	// it because it is at work on an earlier copy of the same call, which says nothing of how it is.
 	Neutral bool
-	// Left reports that the caller gave the attempt up, of an Ignored one. It says something of the dependency if an answer
-	// was due.
+	// Left reports that the caller gave the attempt up, of an Ignored one. It says something of the dependency if an
+	// answer was due.
 	Left bool
 	// NoRetry forbids another attempt: the answer is final, repeating is not safe, or the server asked for it.
 	NoRetry bool
@@ -43,18 +43,19 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// Below is what the dependency said about extra attempts that were made behind it.
 	Below Below
-	// Unsent reports that the request has certainly not reached the dependency: no connection was made, or it was refused
-	// unread.
+	// Unsent reports that the request has certainly not reached the dependency: no connection was made, or it was
+	// refused unread.
 	Unsent bool
 	// Begun reports that the answer has only begun, as that of a stream has with its first message: what the dependency
 	// has to say about extra attempts comes with the end, so that its silence means nothing, and it is taken to use all
 	// that it was told.
 	Begun bool
-	// Unfinished reports a success whose answer goes on, such as the body of an HTTP response: how it ended comes later,
-	// in Call.AnswerEnded or through the Release of Run, and an answer that breaks off makes of the success a failure.
+	// Unfinished reports a success whose answer goes on, such as the body of an HTTP response: how it ended comes
+	// later, in Call.AnswerEnded or through the Release of Run, and an answer that breaks off makes of the success a
+	// failure.
 	Unfinished bool
-	// Resent is how many extra attempts something below the guard may have caused by sending the request again by itself,
-	// as http.Transport does when a kept-alive connection dies. The call tree pays for them.
+	// Resent is how many extra attempts something below the guard may have caused by sending the request again by
+	// itself, as http.Transport does when a kept-alive connection dies. The call tree pays for them.
 	Resent int
 	// Err is the attempt's error: what the caller gets, alone or inside an *Error, if the call ends here.
 	// An adapter whose failures are values (an HTTP response) may leave it nil.

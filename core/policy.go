@@ -28,35 +28,35 @@ type Policy struct {
 	// deadline, of which the service hears in grpc-timeout: a stream ends at it too. 0 means that only the caller's
 	// context bounds it.
 	Timeout time.Duration `yaml:"timeout" range:"0s..24h" example:"2s"`
-	// AttemptTimeout bounds each attempt, reading the answer included; of a gRPC stream, the wait for its first message. 0
-	// means no bound of its own. An attempt that runs into it is a failure.
+	// AttemptTimeout bounds each attempt, reading the answer included; of a gRPC stream, the wait for its first
+	// message. 0 means no bound of its own. An attempt that runs into it is a failure.
 	AttemptTimeout time.Duration `yaml:"attemptTimeout" range:"0s..24h" example:"500ms"`
 
 	Retry `yaml:",inline"`
 
-	// RetryOwner says which layer of a chain of services tries again: nearest (the one closest to the failure; the others
-	// share what the first call of the tree allows), edge (the first one, and nobody behind it) or none (each for itself,
-	// 3 x 3 x 3 = 27). Empty means nearest.
+	// RetryOwner says which layer of a chain of services tries again: nearest (the one closest to the failure; the
+	// others share what the first call of the tree allows), edge (the first one, and nobody behind it) or none (each
+	// for itself, 3 x 3 x 3 = 27). Empty means nearest.
 	RetryOwner RetryOwner `yaml:"retryOwner" enum:"nearest|edge|none" example:"edge"`
 
-	// InternalHeaders says whether attempts tell the service what only services of your own should know: all headers that
-	// begin with Abate- or X-Envoy-, among them the attempt's number, the time left and what is left of the call tree's
-	// retries. send or omit. Empty: services that the policy file lists are told, hosts that it does not list are not.
-	// With omit such headers of the caller are taken off too.
+	// InternalHeaders says whether attempts tell the service what only services of your own should know: all headers
+	// that begin with Abate- or X-Envoy-, among them the attempt's number, the time left and what is left of the call
+	// tree's retries. send or omit. Empty: services that the policy file lists are told, hosts that it does not list
+	// are not. With omit such headers of the caller are taken off too.
 	InternalHeaders InternalHeaders `yaml:"internalHeaders" enum:"send|omit" example:"omit"`
 
-	// RetryOn lists what may be retried. It replaces the adapter's own list (HTTP: 408, 429, 500, 502, 503, 504 and errors
-	// of the connection): a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure", "reset",
-	// "timeout" or "error" (any error), or a gRPC code such as "UNAVAILABLE". Codes say too that gRPC methods may be
-	// repeated, see retryMethods. It holds for functions under abate.Do too: without "error" an ordinary Go error is not
-	// retried.
+	// RetryOn lists what may be retried. It replaces the adapter's own list (HTTP: 408, 429, 500, 502, 503, 504 and
+	// errors of the connection): a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure",
+	// "reset", "timeout" or "error" (any error), or a gRPC code such as "UNAVAILABLE". Codes say too that gRPC methods
+	// may be repeated, see retryMethods. It holds for functions under abate.Do too: without "error" an ordinary Go
+	// error is not retried.
 	RetryOn []string `yaml:"retryOn" example:"[gateway-error, connect-failure]"`
 	// NeverRetryOn lists what may not be retried, whatever else says so. Same words as retryOn.
 	NeverRetryOn []string `yaml:"neverRetryOn" example:"[\"501\"]"`
-	// RetryMethods lists the HTTP methods that may be repeated without an Idempotency-Key. The list replaces the default,
-	// which is the safe methods GET, HEAD, OPTIONS and TRACE. A request with an Idempotency-Key may be repeated whatever
-	// its method. A gRPC method is listed by its full name ("/shop.Payment/Get", "/shop.Payment/*"); without that, without
-	// a key and without codes in retryOn it is not repeated.
+	// RetryMethods lists the HTTP methods that may be repeated without an Idempotency-Key. The list replaces the
+	// default, which is the safe methods GET, HEAD, OPTIONS and TRACE. A request with an Idempotency-Key may be
+	// repeated whatever its method. A gRPC method is listed by its full name ("/shop.Payment/Get", "/shop.Payment/*");
+	// without that, without a key and without codes in retryOn it is not repeated.
 	RetryMethods []string `yaml:"retryMethods" example:"[GET, HEAD, PUT]"`
 
 	// RetryBudget bounds the load that retries and hedges add together.
@@ -71,7 +71,8 @@ type Policy struct {
 	Pacing pacing.Config `yaml:"pacing"`
 	// Throttle stops offering what the dependency has been refusing: adaptive throttling on the client's side.
 	Throttle throttle.Config `yaml:"throttle"`
-	// Hedge sends a second copy of a slow attempt. Only calls that say they may be repeated at the same time are hedged.
+	// Hedge sends a second copy of a slow attempt. Only calls that say they may be repeated at the same time are
+	// hedged.
 	Hedge hedge.Config `yaml:"hedge"`
 	// Fallback is the degraded answer of the HTTP client when the call fails. In Go code use DoWithFallback.
 	Fallback Fallback `yaml:"fallback"`
@@ -79,13 +80,13 @@ type Policy struct {
 	// Classify judges an error that Do's function returned; nil takes every error as a retryable failure. Marks
 	// (Permanent, Ignore, RetryAfter) and the caller's cancellation go before it. Not in the policy file.
 	Classify func(error) Outcome `yaml:"-"`
-	// Delay is how long a retry waits, instead of backoff and jitter; nil for those. It gets the number of the retry, from
-	// 1, what the last attempt came to, and 64 random bits, and must be pure: the same for the same. What it returns is
-	// moved into the range from 0 to MaxDelay; a longer RetryAfter of the dependency, the deadline and MaxElapsed hold as
-	// for any delay. It is not asked after the last attempt. Not in the policy file.
+	// Delay is how long a retry waits, instead of backoff and jitter; nil for those. It gets the number of the retry,
+	// from 1, what the last attempt came to, and 64 random bits, and must be pure: the same for the same. What it
+	// returns is moved into the range from 0 to MaxDelay; a longer RetryAfter of the dependency, the deadline and
+	// MaxElapsed hold as for any delay. It is not asked after the last attempt. Not in the policy file.
 	Delay func(retry int, last Outcome, rnd uint64) time.Duration `yaml:"-"`
-	// Budget is drawn from instead of a budget of the guard's own, so that the guards of one server share it; RetryBudget
-	// is then not looked at. nil for none. Not in the policy file.
+	// Budget is drawn from instead of a budget of the guard's own, so that the guards of one server share it;
+	// RetryBudget is then not looked at. nil for none. Not in the policy file.
 	Budget *budget.Budget `yaml:"-"`
 	// SharedBudget is drawn from beside the guard's own budget: one for an endpoint, and one for all. A retry or hedge
 	// draws from both or from neither, and first attempts earn for both. Make it with budget.New, once, and put it into
@@ -147,11 +148,11 @@ type Fallback struct {
 	Body string `yaml:"body" example:"'{\"degraded\":true}'"`
 	// ContentType of the body. Default: application/json.
 	ContentType string `yaml:"contentType" example:"application/json"`
-	// StaleIfError lets the proxy give the last good answer to the same GET, if it is no older than this, before it gives
-	// the static one. 0 means never. The Go library does not keep answers.
+	// StaleIfError lets the proxy give the last good answer to the same GET, if it is no older than this, before it
+	// gives the static one. 0 means never. The Go library does not keep answers.
 	StaleIfError time.Duration `yaml:"staleIfError" range:"0s..24h" example:"5m"`
-	// Shared says that an answer belongs to everybody who agrees in the headers of identity. Without it an answer is kept
-	// only if its service says that it is shared, by "Cache-Control: public" or s-maxage.
+	// Shared says that an answer belongs to everybody who agrees in the headers of identity. Without it an answer is
+	// kept only if its service says that it is shared, by "Cache-Control: public" or s-maxage.
 	Shared bool `yaml:"shared"`
 	// Identity names the request headers that tell whose an answer is: one that is kept is given only to requests that
 	// agree in all of them. Empty means the headers that callers under protect, and keys of their rate limits, are told

@@ -51,7 +51,7 @@ func repeatOf(here, before bool) repeat {
 // nothing: if it waited for a place first, the circuit might let it pass by then.
 func (c *Call) draw(now time.Duration) error {
 	s := c.s
-	if s.breaker != nil && s.breaker.ClosedOff(now) && !c.mayWait() {
+	if s.breaker != nil && s.breaker.ClosedOff(now) && !mayHold(c) {
 		return ErrCircuitOpen
 	}
 	if c.repeat == repeatedBefore && c.tree != nil && c.tree.limited {

@@ -83,7 +83,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 	if g.inForce().hedge != nil && op.MayHedge() {
 		r := &race[T]{ctx: ctx, op: op}
 		r.repeated(op)
-		r.by(op)
+		r.Caller = callerOf(op)
 		return r.run(g)
 	}
 	var (
@@ -93,7 +93,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 	)
 	d.room = roomFor(op)
 	d.repeated(op)
-	d.by(op)
+	d.Caller = callerOf(op)
 	held := false // v is nobody's yet
 	defer func() {
 		if held { // something of the caller's has panicked

@@ -12,92 +12,103 @@ import (
 type Caller uint8
 
 const (
-	// Scarce: while the call waits, it holds something of which its caller has little, such as one of a few workers. It is
-	// refused by an open circuit rather than held, and slow attempts are not tried again.
+	// Scarce: while the call waits, it holds something of which its caller has little, such as one of a few workers. It
+	// waits for an open circuit only as long as it takes to find a false alarm out, and slow attempts are not tried
+	// again.
 	Scarce Caller = 1 << iota
-	// ComesBack: what failed is tried again by the caller sooner or later, as a message of a queue is. The failure of its
-	// first attempt counts against the circuit breaker also if it came at once, and an open circuit refuses it at once.
+	// ComesBack: what failed is tried again by the caller sooner or later, as a message of a queue is. The failure of
+	// its first attempt counts against the circuit breaker also if it came at once, and an open circuit refuses it at
+	// once.
 	ComesBack
+	// Gone: the caller has given the call up. Abort says so to the circuit breaker, if an answer was due.
+	Gone
 )
 
-// By notes who makes the call, before Begin.
-func (c *Call) By(caller Caller) { c.caller = caller }
-
-// by is By for an operation that says by a method Caller who makes it.
-func (c *Call) by(op any) {
+// callerOf returns what an operation says by a method Caller of who makes it.
+func callerOf(op any) Caller {
 	if o, ok := op.(interface{ Caller() Caller }); ok {
-		c.caller = o.Caller()
+		return o.Caller()
 	}
+	return 0
+}
+
+// verdict returns what an attempt is to the breaker. left: its caller gave it up.
+func (k Caller) verdict(class Class, left, first bool) breaker.Result {
+	switch {
+	case class == Ignored && left:
+		return breaker.Abandoned
+	case class != Success && class != Ignored && k&ComesBack != 0 && first:
+		return breaker.Costly
+	}
+	return breakerResult[class&3]
 }
 
 // scarce reports whether waiting holds what others need.
-func (c *Call) scarce() bool { return c.caller&Scarce != 0 || c.admitted }
+func scarce(c *Call) bool { return c.Caller&Scarce != 0 || c.admitted }
 
-// mayWait reports whether the call may wait for an open circuit.
-func (c *Call) mayWait() bool {
-	return c.caller&ComesBack == 0 && c.s.breaker.Holds()
-}
-
-// held is what a call needs while it waits for the circuit.
+// held is what a call needs while it waits for its circuit. It does not know the call, so that calls need no heap.
 type held struct {
 	waiter breaker.Waiter
 	until  time.Duration // how long it waits
 }
 
-// hold puts the call in the line of those who wait for the circuit: until its deadline at the latest, and no longer than
+// mayHold reports whether a call may wait for an open circuit.
+func mayHold(c *Call) bool { return c.Caller&ComesBack == 0 && c.s.breaker.Holds() }
+
+// hold puts a call in the line of those who wait for the circuit: until its deadline at the latest, and no longer than
 // an attempt may take, for which its caller is prepared.
-func (c *Call) hold(now time.Duration, w *bulkhead.Waiter) Step {
-	c.barred = false
-	until := min(c.deadline, clock.Later(now, c.s.breaker.Patience(c.s.policy.AttemptTimeout, c.scarce())))
-	c.held = &held{breaker.Waiter{Wake: w.Wake}, until}
-	permit, verdict, at := c.s.breaker.Hold(now, c.deadline, c.s.policy.AttemptTimeout, &c.held.waiter)
-	step := c.turn(now, permit, verdict, at)
+func hold(c *Call, now time.Duration, w *bulkhead.Waiter) Step {
+	b, timeout := c.s.breaker, c.s.policy.AttemptTimeout
+	h := &held{waiter: breaker.Waiter{Wake: w.Wake}}
+	h.until = min(c.deadline, clock.Later(now, b.Patience(timeout, scarce(c))))
+	c.barred, c.held = false, h
+	permit, verdict, at := b.Hold(now, c.deadline, timeout, &h.waiter)
+	step := h.turn(c, now, permit, verdict, at)
 	if step.Action == Queued && c.s.observer != nil {
-		c.tellHeld(now)
+		h.tell(c, now)
 	}
 	return step
 }
 
-// tellHeld tells the observer that the call waits. If the observer ends the goroutine nobody is left who waits.
-func (c *Call) tellHeld(now time.Duration) {
+// tell tells the observer that the call waits. If the observer ends the goroutine nobody is left who waits.
+func (h *held) tell(c *Call, now time.Duration) {
 	told := false
 	defer func() {
 		if !told {
-			c.unhold(now) // Abort gives the permit back, if there is one
+			h.leave(c, now) // Abort gives the permit back, if there is one
 		}
 	}()
 	c.s.emit(Event{Kind: CallQueued, At: now})
 	told = true
 }
 
-// look asks the circuit what has become of a call that waits for it.
-func (c *Call) look(now time.Duration) Step {
-	permit, verdict, at := c.s.breaker.Look(now, &c.held.waiter)
-	return c.turn(now, permit, verdict, at)
+// look asks the circuit what has become of the call.
+func (h *held) look(c *Call, now time.Duration) Step {
+	permit, verdict, at := c.s.breaker.Look(now, &h.waiter)
+	return h.turn(c, now, permit, verdict, at)
 }
 
-// turn carries out what the circuit answers to a call that waits for it.
-func (c *Call) turn(now time.Duration, permit breaker.Permit, verdict breaker.Verdict, at time.Duration) Step {
-	switch verdict {
+// turn carries out what the circuit answers.
+func (h *held) turn(c *Call, now time.Duration, p breaker.Permit, v breaker.Verdict, at time.Duration) Step {
+	switch v {
 	case breaker.Admitted:
-		c.take(permit)
-		return c.admittedByCircuit(now)
+		h.take(c, p)
+		return h.admitted(c, now)
 	case breaker.Refused:
 		c.held = nil
 		return c.stop(now, ErrCircuitOpen)
 	}
-	return Step{Action: Queued, Until: min(at, c.held.until)}
+	return Step{Action: Queued, Until: min(at, h.until)}
 }
 
 // take notes the permit that the circuit has given the call.
-func (c *Call) take(p breaker.Permit) {
-	c.held = nil
-	c.copies[0].permit = p
-	c.copies[0].asked = askedBreaker
+func (h *held) take(c *Call, p breaker.Permit) {
+	a := &c.copies[0]
+	c.held, a.permit, a.asked = nil, p, askedBreaker
 }
 
-// admittedByCircuit sends the attempt for which the call has waited, if the throttle and the deadline allow.
-func (c *Call) admittedByCircuit(now time.Duration) Step {
+// admitted sends the attempt for which the call has waited, if the throttle and the deadline allow.
+func (h *held) admitted(c *Call, now time.Duration) Step {
 	s, a := c.s, &c.copies[0]
 	var reason error
 	switch {
@@ -112,14 +123,14 @@ func (c *Call) admittedByCircuit(now time.Duration) Step {
 	return c.stop(now, reason)
 }
 
-// leaveCircuit ends the wait for the circuit, or goes on with it if the time has only come to look.
-func (c *Call) leaveCircuit(now time.Duration, cause error) Step {
-	if cause == nil && now < c.held.until {
-		return c.look(now)
+// end ends the wait, or goes on with it if the time has only come to look.
+func (h *held) end(c *Call, now time.Duration, cause error) Step {
+	if cause == nil && now < h.until {
+		return h.look(c, now)
 	}
-	if c.unhold(now) {
+	if h.leave(c, now) {
 		if cause == nil {
-			return c.admittedByCircuit(now)
+			return h.admitted(c, now)
 		}
 		c.s.giveBack(now, &c.copies[0])
 	}
@@ -129,14 +140,11 @@ func (c *Call) leaveCircuit(now time.Duration, cause error) Step {
 	return c.stop(now, cause)
 }
 
-// unhold takes the call out of the line, and reports whether it has been given a permit, which it holds then.
-func (c *Call) unhold(now time.Duration) bool {
-	if c.held == nil {
-		return false
-	}
-	permit, admitted := c.s.breaker.Leave(now, &c.held.waiter)
+// leave takes the call out of the line, and reports whether it has been given a permit, which it holds then.
+func (h *held) leave(c *Call, now time.Duration) bool {
+	permit, admitted := c.s.breaker.Leave(now, &h.waiter)
 	if c.held = nil; admitted {
-		c.take(permit)
+		h.take(c, permit)
 	}
 	return admitted
 }

@@ -155,7 +155,8 @@ func (g *guardedCall) queue() core.Step {
 }
 
 // await waits until a queued call is woken, its time has come or its client has left.
-func (g *guardedCall) await(w *bulkhead.Waiter, until time.Duration, woken <-chan struct{}, timer *time.Timer) core.Step {
+func (g *guardedCall) await(w *bulkhead.Waiter, until time.Duration, woken <-chan struct{},
+	timer *time.Timer) core.Step {
 	for now := core.Now(); now < until; now = core.Now() {
 		timer.Reset(min(until-now, glance))
 		awake := false

@@ -24,9 +24,9 @@ type spread struct {
 var known = spread{
 	imports: map[string]int{
 		"policy/balance":     6,
-		"policy/breaker":     22,
+		"policy/breaker":     24,
 		"policy/budget":      15,
-		"policy/bulkhead":    8,
+		"policy/bulkhead":    9,
 		"policy/comeback":    5,
 		"policy/hedge":       4,
 		"policy/idempotency": 35,
@@ -39,7 +39,7 @@ var known = spread{
 	},
 	sections: map[string]int{
 		"Bulkhead":         13,
-		"CircuitBreaker":   23,
+		"CircuitBreaker":   24,
 		"Hedge":            20,
 		"Idempotency":      23,
 		"Kafka":            15,

@@ -13,7 +13,8 @@ const (
 	// alarm is how surprising what has happened since the last success must be before the circuit opens, in nats: by
 	// chance it would be so in one of a million moments.
 	alarm = 13.8
-	// doubt is the same for a circuit that is half-open: it was open a moment ago, so it takes less to believe it again.
+	// doubt is the same for a circuit that is half-open: it was open a moment ago, so it takes less to believe it
+	// again.
 	doubt = 3
 	// probesPerSilence is how many probes are sent while the silence doubles, about: the gap between two is the silence
 	// so far, divided by it. So a probe comes at the latest 8 % of the outage after its end.

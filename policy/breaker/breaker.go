@@ -168,7 +168,8 @@ func (b *Breaker) Record(now time.Duration, permit Permit, r Result) {
 func (b *Breaker) record(now time.Duration, permit Permit, r Result, begun bool) {
 	if permit.gen&adaptiveMark != 0 {
 		woken, change := b.loop.record(now, permit, r)
-		b.settle(woken, change)
+		defer b.notify(change)
+		wake(woken)
 		return
 	}
 	p := b.cur.Load()
@@ -361,12 +362,6 @@ func (b *Breaker) publish(next phase, c *Config, now time.Duration, reason strin
 	}
 	b.cur.Store(next.settle(c))
 	return Change{From: from, To: next.state, At: now, Reason: reason}
-}
-
-// settle wakes those who wait and passes a change on. No lock is held.
-func (b *Breaker) settle(woken []*Waiter, c Change) {
-	defer b.notify(c)
-	wake(woken)
 }
 
 // notify passes a change on. No lock is held.

@@ -27,9 +27,9 @@ type Change struct {
 	From, To State
 	// At is the time given to the call that caused the change.
 	At time.Duration
-	// Reason is one of a fixed set of strings, fit for a metric label: "consecutive failures", "failure rate",
-	// "slow call rate", "wait over", "probe failed", "probe slow", "probes succeeded", "ramp-up over",
-	// "forced open", "reconfigured", "another instance",
-	// and of the kind Adaptive "no answers", "failures of calls that come back", "probe answered", "late answer" and "recovered".
+	// Reason is one of a fixed set of strings, fit for a metric label: "consecutive failures", "failure rate", "slow
+	// call rate", "wait over", "probe failed", "probe slow", "probes succeeded", "ramp-up over", "forced open",
+	// "reconfigured", "another instance", and of the kind Adaptive "no answers", "failures of calls that come back",
+	// "probe answered", "late answer" and "recovered".
 	Reason string
 }

@@ -130,8 +130,8 @@ type Config struct {
 
 // Enabled reports whether the breaker does anything: it is not disabled, and has a threshold or is forced open.
 func (c Config) Enabled() bool {
-	return !c.Disabled && (c.Kind != "" || c.FailureThreshold > 0 || c.FailureRateThreshold > 0 || c.SlowCallRateThreshold > 0 ||
-		c.Mode == ForcedOpen)
+	return !c.Disabled && (c.Kind != "" || c.Mode == ForcedOpen ||
+		c.FailureThreshold > 0 || c.FailureRateThreshold > 0 || c.SlowCallRateThreshold > 0)
 }
 
 // WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to its nearest

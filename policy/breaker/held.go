@@ -98,8 +98,8 @@ func (a *adaptive) look(now time.Duration, w *Waiter) (look time.Duration, woken
 	return a.lookAt(now, w), woken, change
 }
 
-// lookAt returns when the driver of a waiter is to look. Where a probe is due already nobody in the line has time for it,
-// and the next who comes is it.
+// lookAt returns when the driver of a waiter is to look. Where a probe is due already nobody in the line has time for
+// it, and the next who comes is it.
 func (a *adaptive) lookAt(now time.Duration, w *Waiter) time.Duration {
 	if w.admitted || a.line.lookout != w {
 		return Never

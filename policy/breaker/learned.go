@@ -89,8 +89,8 @@ func (l *learned) halve() {
 }
 
 // worn returns the surprise at one attempt that was given up at an age at which few are answered yet, in nats. Its age
-// says nothing then; but if all callers leave so early nothing else ever says anything. So what they have waited counts,
-// as if an answer were as likely in each moment: in units of what it takes.
+// says nothing then; but if all callers leave so early nothing else ever says anything. So what they have waited
+// counts, as if an answer were as likely in each moment: in units of what it takes.
 func (l *learned) worn(age time.Duration) float32 {
 	if l.smoothed == 0 {
 		return 0

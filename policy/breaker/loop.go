@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// rare is the surprise, in nats, from which an attempt without a success is an exception: one of twenty has none by then.
+// rare is the surprise, in nats, from which an attempt without a success is an exception: one of twenty has none by
+// then.
 const rare = 3
 
 // reset begins anew. Attempts that are out stay known, so that their permits find their places; who waits is left to
@@ -142,6 +143,9 @@ func (a *adaptive) snapshot(now time.Duration, s *Snapshot) {
 	nats, late := a.flights.sum(now, &a.doubts, l.Overdue)
 	if l.Late = late; a.silent(now) {
 		l.Surprise = float64(nats + a.ended)
+	}
+	if all := a.learned.successes + a.learned.failures; all > 0 {
+		s.Calls, s.FailureRate = int(all), float64(a.learned.failures/all)
 	}
 	switch s.State {
 	case Open:

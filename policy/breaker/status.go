@@ -74,7 +74,8 @@ type Snapshot struct {
 	Mode  Mode
 	// FailureRate and SlowRate are fractions, 0 when there are no calls. Hanging calls are part of SlowRate.
 	FailureRate, SlowRate float64
-	// Calls is how many finished calls the window holds; 0 when no rate threshold is set.
+	// Calls is how many finished calls the window holds; 0 when no rate threshold is set. Of the kind Adaptive it is how
+	// many calls are remembered.
 	Calls int
 	// Hanging is how many calls run longer than the slow threshold; 0 without slow-call detection.
 	Hanging int

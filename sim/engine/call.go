@@ -55,7 +55,7 @@ func (cs *calls) begin(ti uint32, k int32, which int) {
 	if t.tree && !edge.naive {
 		c.Under(tr.trees.at(ti))
 	}
-	c.By(edge.by)
+	c.Caller = edge.by
 	guard := cs.guards.of[t.inst][edge.slot]
 	cs.take(ci, guard.Begin(&c.Call, time.Duration(w.now), t.deadlineOf()))
 }
@@ -285,7 +285,8 @@ func (cs *calls) abandon(t *task) {
 			c.LeaveQueue(time.Duration(cs.world.now), c.waiter, context.Canceled)
 			c.waiter = nil
 		}
-		c.Leave(time.Duration(cs.world.now))
+		c.Caller |= core.Gone
+		c.Abort(time.Duration(cs.world.now))
 		cs.rec.edges[c.edge].Ends[Unanswered]++
 		t.call = c.next
 		cs.traffic.calls.put(ci)
