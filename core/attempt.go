@@ -8,6 +8,7 @@ import (
 	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/throttle"
 )
@@ -27,6 +28,7 @@ const (
 	askedThrottle = 1 << iota
 	askedBreaker
 	askedAnswer // the breaker, which knows that the answer has begun
+	askedOpener
 )
 
 // attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.
@@ -34,6 +36,9 @@ func (c *Call) attempt(now time.Duration) Step {
 	s := c.s
 	a := &c.copies[0]
 	if reason := s.allow(now, a); reason != nil {
+		if reason == ErrCircuitOpen && c.hopeful() {
+			return c.comeAgain(now, c.untilProbe(now), reason)
+		}
 		return c.stop(now, reason)
 	}
 	if (s.limiter != nil || s.pacer != nil) && !c.reserved {
@@ -48,6 +53,14 @@ func (c *Call) attempt(now time.Duration) Step {
 			c.reserved = true
 			return Step{Action: Sleep, Until: clock.Later(now, wait)}
 		}
+	}
+	if s.opener != nil {
+		if wait := s.opener.Enter(now, s.rnd(), s.probing(a)); wait > 0 {
+			s.giveBack(now, a)
+			c.reserved = s.limiter != nil
+			return c.comeAgain(now, wait, ErrRateLimited)
+		}
+		a.asked |= askedOpener
 	}
 	c.reserved = false
 	if c.attempts == 0 && c.repeat == firstTime {
@@ -151,7 +164,16 @@ func (s *settings) allow(now time.Duration, a *attemptCopy) error {
 // giveBack undoes allow for an attempt that is not sent.
 func (s *settings) giveBack(now time.Duration, a *attemptCopy) {
 	s.recordThrottle(now, now, a, throttle.Neutral)
+	s.recordOpener(now, now, a, pacing.Neutral)
 	s.recordBreaker(now, a, breaker.Neutral)
+}
+
+// recordOpener tells the opener what became of an attempt that was begun then, if it waits to hear.
+func (s *settings) recordOpener(now, began time.Duration, a *attemptCopy, r pacing.Result) {
+	if a.asked&askedOpener != 0 {
+		a.asked &^= askedOpener
+		s.opener.Leave(now, began, r)
+	}
 }
 
 // recordThrottle tells the throttle what became of an attempt that was begun then, if it waits to hear.
@@ -213,7 +235,7 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 		reason = ErrTreeExhausted
 	case s.budgeted && s.balance(now) < 1: // before the rate limit, which gives nothing back
 		reason = ErrBudgetExhausted
-	case !s.turnNow(now):
+	case !s.turnNow(now, a):
 		reason = ErrRateLimited
 	case s.obeys && c.tree.take(1, true) == 0:
 		reason = ErrTreeExhausted
@@ -232,7 +254,13 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 }
 
 // turnNow asks the pacer and the rate limit for an attempt that cannot wait.
-func (s *settings) turnNow(now time.Duration) bool {
+func (s *settings) turnNow(now time.Duration, a *attemptCopy) bool {
+	if s.opener != nil {
+		if s.opener.Enter(now, s.rnd(), s.probing(a)) > 0 {
+			return false
+		}
+		a.asked |= askedOpener
+	}
 	if s.pacer != nil && s.pacer.State(now).Wait > 0 {
 		return false
 	}
@@ -264,6 +292,7 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 		class = Ignored
 	}
 	s.recordThrottle(now, a.start, a, throttleResult[class&3])
+	s.recordOpener(now, a.start, a, openerResult[class&3])
 	if class != Ignored {
 		if s.budget != nil {
 			s.budget.Result(now, class == Success)
@@ -338,6 +367,7 @@ func (c *Call) dropCopies(now time.Duration) {
 		}
 		// first: nobody knows any more when it began if the observer ends the goroutine
 		c.s.recordThrottle(now, began, a, throttle.Neutral)
+		c.s.recordOpener(now, began, a, pacing.Neutral)
 		if live {
 			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
 		}
@@ -348,6 +378,9 @@ func (c *Call) dropCopies(now time.Duration) {
 
 var breakerResult = [...]breaker.Result{Success: breaker.Success, Failure: breaker.Failure, Overload: breaker.Failure,
 	Ignored: breaker.Neutral}
+
+var openerResult = [...]pacing.Result{Success: pacing.Opened, Failure: pacing.Failed, Overload: pacing.Refused,
+	Ignored: pacing.Neutral}
 
 var throttleResult = [...]throttle.Result{Success: throttle.Accepted, Failure: throttle.Rejected,
 	Overload: throttle.Rejected, Ignored: throttle.Neutral}

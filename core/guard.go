@@ -227,8 +227,13 @@ func (g *Guard) breakerChanged(c breaker.Change) {
 		if c.To == breaker.Closed {
 			s.opening.end(s.name, s.breaker)
 		}
-		if s.pacer != nil && recovered(c) && !(c.From == breaker.HalfOpen && s.shadowed()) {
-			s.pacer.Restart(c.At, s.rnd())
+		if recovered(c) && !(c.From == breaker.HalfOpen && s.shadowed()) {
+			if s.pacer != nil {
+				s.pacer.Restart(c.At, s.rnd())
+			}
+			if s.opener != nil && c.From == breaker.Open { // by hand: after a probe it knows by itself
+				s.opener.Restart(c.At)
+			}
 		}
 		s.emit(Event{Kind: BreakerChanged, At: c.At, From: c.From, To: c.To, Detail: c.Reason})
 	}

@@ -190,10 +190,10 @@ func ConnectionPolicy() Policy {
 		RetryBudget:    budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 10},
 		CircuitBreaker: breaker.Config{
 			FailureThreshold: 3, PermittedCallsInHalfOpen: 1, SuccessThreshold: 1,
-			WaitDurationInOpenState: 100 * time.Millisecond, MaxWaitDurationInOpenState: 2 * time.Second,
+			WaitDurationInOpenState: 100 * time.Millisecond, MaxWaitDurationInOpenState: 500 * time.Millisecond,
 			WaitDurationJitter: 0.5,
 		},
-		Pacing: pacing.Config{PerSecond: 10, RampUp: 30 * time.Second, RampUpFrom: 0.05},
+		Pacing: pacing.Config{Adaptive: true},
 	}
 }
 
