@@ -29,6 +29,7 @@ const (
 	askedBreaker
 	askedAnswer // the breaker, which knows that the answer has begun
 	askedOpener
+	waitsForPace // since start; nobody's answer
 )
 
 // attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.
@@ -36,7 +37,7 @@ func (c *Call) attempt(now time.Duration) Step {
 	s := c.s
 	a := &c.copies[0]
 	if reason := s.allow(now, a); reason != nil {
-		if reason == ErrCircuitOpen && c.hopeful() {
+		if reason == ErrCircuitOpen && c.hopeful(now) {
 			return c.comeAgain(now, c.untilProbe(now), reason)
 		}
 		return c.stop(now, reason)
@@ -147,7 +148,7 @@ func (s *settings) allow(now time.Duration, a *attemptCopy) error {
 			return ErrThrottled
 		}
 		if !uncounted {
-			a.asked = askedThrottle
+			a.asked |= askedThrottle
 		}
 	}
 	if s.breaker != nil {
@@ -198,6 +199,7 @@ func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
 	c.inAir++
 	a := &c.copies[n]
 	a.live, a.number, a.start = true, int32(c.attempts), now
+	a.asked &^= waitsForPace
 	if c.s.observer != nil {
 		c.s.emit(Event{Kind: kind, At: now, Attempt: int(c.attempts)})
 	}

@@ -190,7 +190,7 @@ func ConnectionPolicy() Policy {
 		RetryBudget:    budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 10},
 		CircuitBreaker: breaker.Config{
 			FailureThreshold: 3, PermittedCallsInHalfOpen: 1, SuccessThreshold: 1,
-			WaitDurationInOpenState: 100 * time.Millisecond, MaxWaitDurationInOpenState: 500 * time.Millisecond,
+			WaitDurationInOpenState: 100 * time.Millisecond, MaxWaitDurationInOpenState: time.Second,
 			WaitDurationJitter: 0.5,
 		},
 		Pacing: pacing.Config{Adaptive: true},

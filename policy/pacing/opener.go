@@ -25,7 +25,7 @@ const (
 	firstRound = 100 * time.Millisecond
 	shortest   = 5 * time.Millisecond
 	// longestFailing is how long a round lasts at most while everything fails: how late a recovery is noticed.
-	longestFailing = 500 * time.Millisecond
+	longestFailing = time.Second
 	// longestRefused is how long a round lasts at most while the other side is full. It is there, so that nothing is to
 	// be found out but that somebody has left.
 	longestRefused = 2 * time.Second
