@@ -169,13 +169,14 @@ func (o *Opener) begin(now, round time.Duration, begun int) {
 	o.round, o.from, o.until, o.cut, o.begun = round, now, now, now, begun
 }
 
-// Hopeful reports whether it is worth while for somebody who came at came to wait for as long as patience for the other
-// side to come back. It is while the other side has been away for less than that: what has lasted for long lasts on. A
-// side that is there, and full, is always worth it.
-func (o *Opener) Hopeful(came, patience time.Duration) bool {
+// Hopeful reports whether somebody who has waited since then, and would wait for as long as patience in all, goes on
+// waiting for the other side to come back. Everybody waits for the next attempt to show whether it has; for those after
+// it only who came when the other side had been away for less than his patience, since what has lasted for long lasts
+// on. A side that is there, and full, is always worth it.
+func (o *Opener) Hopeful(since, patience time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !o.failing || minus(came, o.since) <= patience
+	return !o.failing || o.cut <= since || minus(since, o.since) <= patience
 }
 
 // Restart says that attempts may begin that somebody has kept from beginning by hand, so that many come at once.
