@@ -69,7 +69,7 @@ func (o *Opener) Enter(now time.Duration, draw uint64, probe bool) (wait time.Du
 	defer o.mu.Unlock()
 	switch o.turn(now, draw); {
 	case !o.steers:
-	case probe && o.failing, o.begun < o.limit && o.out < o.limit:
+	case probe && o.failing, o.begun < o.limit && o.out < o.limit && now >= o.next():
 		o.begun++
 	default:
 		o.waited = now
@@ -77,6 +77,11 @@ func (o *Opener) Enter(now time.Duration, draw uint64, probe bool) (wait time.Du
 	}
 	o.out++
 	return 0
+}
+
+// next is when the next attempt of the round may begin: they are spread over it evenly.
+func (o *Opener) next() time.Duration {
+	return o.from + time.Duration(float64(o.until-o.from)*float64(o.begun)/float64(o.limit))
 }
 
 // turn begins a new round if the last one is over, and ends the steering if it is of no more use.
@@ -90,20 +95,23 @@ func (o *Opener) turn(now time.Duration, draw uint64) {
 	if now < o.until {
 		return
 	}
-	if o.failing || minus(now, o.waited) < 2*o.round+shortest {
-		o.from, o.begun = now, 0
-		o.until = o.from
+	if !o.failing && minus(now, o.waited) >= 2*o.round+shortest {
+		o.steers = false
 		return
 	}
-	o.steers = false
+	o.from, o.begun = now, 0
+	o.until = now + 1 + time.Duration(float64(o.round)*(0.5+unit(draw)))
 }
 
 // again is when whoever cannot begin now should ask again: at the end of the round, or when one of those on their way
 // may have arrived.
 func (o *Opener) again(now time.Duration, draw uint64) time.Duration {
 	soon := min(max(o.usual, shortest), firstRound)
-	if o.begun >= o.limit && o.until > now {
-		return o.until - now + time.Duration(float64(soon)*unit(draw))
+	if due := o.until; o.begun >= o.limit || o.next() > now {
+		if o.begun < o.limit {
+			due = o.next()
+		}
+		return max(due-now, 0) + time.Duration(float64(soon)*unit(draw)) + 1
 	}
 	return max(time.Duration(float64(soon)*(0.5+unit(draw))), time.Millisecond)
 }

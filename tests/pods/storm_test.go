@@ -90,7 +90,10 @@ func pass(t *testing.T, d time.Duration) {
 func (f *fleet) sum(down, up, over time.Time) *storm {
 	s := &storm{beat: beat{Refused: make(map[string]int)}}
 	slots := f.seen(down, over)
-	for _, b := range slots {
+	for i, b := range slots {
+		if b.Dials > 30 || i < 60 {
+			fmt.Printf("%.1f dials %d served %d failed %d refused %v (up %.1f)\n", float64(i)/10, b.Dials, b.Served, b.Failed, b.Refused, up.Sub(down).Seconds())
+		}
 		s.peak, s.wire = max(s.peak, b.Dials), max(s.wire, b.Dials+b.Cancels)
 		s.add(b)
 	}
