@@ -56,7 +56,7 @@ func (c *Call) attempt(now time.Duration) Step {
 		}
 	}
 	if s.opener != nil {
-		if wait := s.opener.Enter(now, s.rnd(), s.probing(a)); wait > 0 {
+		if wait := s.opener.Enter(now, c.waitsSince(now), s.rnd(), s.probing(a)); wait > 0 {
 			s.giveBack(now, a)
 			c.reserved = s.limiter != nil
 			return c.comeAgain(now, wait, ErrRateLimited)
@@ -258,7 +258,7 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 // turnNow asks the pacer and the rate limit for an attempt that cannot wait.
 func (s *settings) turnNow(now time.Duration, a *attemptCopy) bool {
 	if s.opener != nil {
-		if s.opener.Enter(now, s.rnd(), s.probing(a)) > 0 {
+		if s.opener.Enter(now, now, s.rnd(), s.probing(a)) > 0 {
 			return false
 		}
 		a.asked |= askedOpener

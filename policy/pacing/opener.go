@@ -1,6 +1,7 @@
 package pacing
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -20,6 +21,11 @@ const (
 )
 
 const (
+	// unproven is how many attempts are on their way, with nothing known of a success of late, before others wait to see
+	// what becomes of them, and briefly for how long those wait at most: nobody notices it, and a server that is gone says
+	// so sooner. So a crash is noticed by two attempts of an instance, and not by one for each of its callers.
+	unproven = 2
+	briefly  = 20 * time.Millisecond
 	// firstRound is how long a round lasts after the first failure, and shortest how long at least. A restarted server
 	// cannot be there much sooner, and a tenth of a second is what people do not notice.
 	firstRound = 100 * time.Millisecond
@@ -37,7 +43,7 @@ const (
 // fails it does nothing but look on. After that attempts begin in rounds: one in the first, and one more in the next for
 // each that succeeded without being slow, so that their number doubles from round to round. A refusal for load halves
 // it; a failure makes it one, and the rounds longer. How long the rounds are while the other side comes back follows
-// from how long it was away: a quarter of that, since it takes the other instances of a fleet about as long to notice.
+// from how long it was away: half of that, since it takes the other instances of a fleet as long to notice.
 // Once nobody has had to wait for two rounds the Opener looks on again.
 //
 // All methods may be called from many goroutines at once. Times are durations since any fixed origin, the same for all
@@ -56,19 +62,24 @@ type Opener struct {
 	cut     time.Duration // attempts that began before are part of a failure that is known already
 	waited  time.Duration // when somebody last had to wait
 	usual   time.Duration // what a success takes, smoothed; 0 until there was one
+	proven  time.Duration // when the last success arrived, long ago if there was none
 }
 
 // NewOpener returns an Opener that has seen nothing yet.
-func NewOpener() *Opener { return &Opener{} }
+func NewOpener() *Opener { return &Opener{proven: math.MinInt64} }
 
-// Enter asks at now whether an attempt may begin. It returns 0 if so, and then Leave has to report its end; else when
-// to ask again, which is no promise. probe says that somebody else, who is stricter, has chosen this attempt to find out
-// whether the other side is back. draw is 64 uniform random bits. Enter takes one lock and does not allocate.
-func (o *Opener) Enter(now time.Duration, draw uint64, probe bool) (wait time.Duration) {
+// Enter asks at now, for a caller who has asked since then, whether an attempt may begin. It returns 0 if so, and then
+// Leave has to report its end; else when to ask again, which is no promise. probe says that somebody else, who is
+// stricter, has chosen this attempt to find out whether the other side is back. draw is 64 uniform random bits. Enter
+// takes one lock and does not allocate.
+func (o *Opener) Enter(now, since time.Duration, draw uint64, probe bool) (wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch o.turn(now, draw); {
 	case !o.steers:
+		if o.out >= unproven && now-since < briefly && minus(now, o.proven) > firstRound {
+			return time.Duration(float64(briefly/4)*(0.5+unit(draw))) + 1
+		}
 	case probe && o.failing, o.begun < o.limit && o.out < o.limit && now >= o.next():
 		o.begun++
 	default:
@@ -77,6 +88,11 @@ func (o *Opener) Enter(now time.Duration, draw uint64, probe bool) (wait time.Du
 	}
 	o.out++
 	return 0
+}
+
+// length draws how long a round lasts: between three and five quarters of what it should.
+func (o *Opener) length(draw uint64) time.Duration {
+	return 1 + time.Duration(float64(o.round)*(0.75+0.5*unit(draw)))
 }
 
 // next is when the next attempt of the round may begin: they are spread over it evenly.
@@ -90,7 +106,7 @@ func (o *Opener) turn(now time.Duration, draw uint64) {
 		return
 	}
 	if o.until == o.from { // drawn here, so that instances that failed together do not ask together
-		o.until = o.from + 1 + time.Duration(float64(o.round)*(0.5+unit(draw)))
+		o.until = o.from + o.length(draw)
 	}
 	if now < o.until {
 		return
@@ -100,7 +116,7 @@ func (o *Opener) turn(now time.Duration, draw uint64) {
 		return
 	}
 	o.from, o.begun = now, 0
-	o.until = now + 1 + time.Duration(float64(o.round)*(0.5+unit(draw)))
+	o.until = now + o.length(draw)
 }
 
 // again is when whoever cannot begin now should ask again: at the end of the round, or when one of those on their way
@@ -132,6 +148,7 @@ func (o *Opener) Leave(now, began time.Duration, r Result) {
 }
 
 func (o *Opener) opened(now, took time.Duration) {
+	o.proven = now
 	slow := o.usual > 0 && took > slowly*o.usual+shortest
 	if o.usual == 0 {
 		o.usual = max(took, 1)
@@ -139,7 +156,7 @@ func (o *Opener) opened(now, took time.Duration) {
 	o.usual += (took - o.usual) / 8
 	if o.failing {
 		o.failing, o.limit, o.waited = false, 1, now
-		o.begin(now, min(max(minus(now, o.since)/4, shortest), longestFailing), 1)
+		o.begin(now, min(max(minus(now, o.since)/2, shortest), longestFailing), 1)
 	}
 	if o.steers && !slow && o.limit < 1<<20 {
 		o.limit++
