@@ -200,8 +200,10 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	if c.tree.empty() && s.obeys {
 		return c.stop(now, ErrTreeExhausted)
 	}
-	if s.breaker != nil && s.breaker.Rejecting(now) && !c.hopeful(now) {
-		return c.stop(now, ErrCircuitOpen)
+	if s.breaker != nil && s.breaker.Rejecting(now) {
+		if !c.hopeful(now) {
+			return c.stop(now, ErrCircuitOpen)
+		}
 	}
 	q := retry.Question{Retries: int(c.retries), Elsewhere: int(c.below), Elapsed: now - c.start, Previous: c.delay,
 		RetryAfter: o.RetryAfter}
