@@ -53,7 +53,8 @@ type Opener struct {
 	steers  bool          // something has failed, and it is not over
 	failing bool          // nothing has succeeded since
 	since   time.Duration // the first failure
-	limit   int           // attempts of a round, and on their way at the same time
+	limit   int           // attempts of the next round
+	allowed int           // of this one, and on their way at the same time
 	begun   int           // in this round
 	out     int           // on their way
 	round   time.Duration // how long one lasts, before jitter
@@ -80,7 +81,7 @@ func (o *Opener) Enter(now, since time.Duration, draw uint64, probe bool) (wait 
 		if o.out >= unproven && now-since < briefly && minus(now, o.proven) > firstRound {
 			return time.Duration(float64(briefly/4)*(0.5+unit(draw))) + 1
 		}
-	case probe && o.failing, o.begun < o.limit && o.out < o.limit && now >= o.next():
+	case probe && o.failing, o.begun < o.allowed && o.out < o.allowed && now >= o.next():
 		o.begun++
 	default:
 		o.waited = now
@@ -97,7 +98,7 @@ func (o *Opener) length(draw uint64) time.Duration {
 
 // next is when the next attempt of the round may begin: they are spread over it evenly.
 func (o *Opener) next() time.Duration {
-	return o.from + time.Duration(float64(o.until-o.from)*float64(o.begun)/float64(o.limit))
+	return o.from + time.Duration(float64(o.until-o.from)*float64(o.begun)/float64(o.allowed))
 }
 
 // turn begins a new round if the last one is over, and ends the steering if it is of no more use.
@@ -115,7 +116,7 @@ func (o *Opener) turn(now time.Duration, draw uint64) {
 		o.steers = false
 		return
 	}
-	o.from, o.begun = now, 0
+	o.from, o.begun, o.allowed = now, 0, o.limit
 	o.until = now + o.length(draw)
 }
 
@@ -123,8 +124,8 @@ func (o *Opener) turn(now time.Duration, draw uint64) {
 // may have arrived.
 func (o *Opener) again(now time.Duration, draw uint64) time.Duration {
 	soon := min(max(o.usual, shortest), firstRound)
-	if due := o.until; o.begun >= o.limit || o.next() > now {
-		if o.begun < o.limit {
+	if due := o.until; o.begun >= o.allowed || o.next() > now {
+		if o.begun < o.allowed {
 			due = o.next()
 		}
 		return max(due-now, 0) + time.Duration(float64(soon)*unit(draw)) + 1
@@ -191,7 +192,7 @@ func (o *Opener) refused(now, began time.Duration) {
 
 // begin begins a round in which so many attempts are taken to have begun already.
 func (o *Opener) begin(now, round time.Duration, begun int) {
-	o.round, o.from, o.until, o.cut, o.begun = round, now, now, now, begun
+	o.round, o.from, o.until, o.cut, o.begun, o.allowed = round, now, now, now, begun, max(begun, 1)
 }
 
 // Hopeful reports whether somebody who has waited since then, and would wait for as long as patience in all, goes on
@@ -222,7 +223,7 @@ func (o *Opener) State(now time.Duration) State {
 		return State{}
 	}
 	s := State{AtOnce: o.limit}
-	if o.begun >= o.limit {
+	if o.begun >= o.allowed {
 		s.Wait = max(max(o.until, o.from+o.round)-now, 0)
 	}
 	return s
