@@ -182,8 +182,8 @@ var pacedStories = []scenario{
 		calls: []call{{replies: always(5*ms, nil)}, {replies: always(5*ms, nil)}, {at: ms, replies: always(5*ms, nil)},
 			{at: 7 * ms, replies: always(5*ms, nil)}, {at: 7 * ms, replies: always(5*ms, nil)},
 			{at: 7 * ms, replies: always(5*ms, nil)}},
-		want: "0s attempt 1 | 0s attempt 1 | 5ms end success 1 | 5ms end success 1 | 6.000001ms attempt 1 | 7ms attempt 1 | " +
-			"7ms attempt 1 | 7ms attempt 1 | 11.000001ms end success 1 | 12ms end success 1 | 12ms end success 1 | 12ms end " +
+		want: "0s attempt 1 | 0s attempt 1 | 5ms end success 1 | 5ms end success 1 | 6.000001ms attempt 1 | 7ms attempt 1 " +
+			"| 7ms attempt 1 | 7ms attempt 1 | 11.000001ms end success 1 | 12ms end success 1 | 12ms end success 1 | 12ms end " +
 			"success 1",
 	},
 }

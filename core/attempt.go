@@ -8,7 +8,6 @@ import (
 	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
-	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/throttle"
 )
@@ -37,8 +36,8 @@ func (c *Call) attempt(now time.Duration) Step {
 	s := c.s
 	a := &c.copies[0]
 	if reason := s.allow(now, a); reason != nil {
-		if reason == ErrCircuitOpen && c.hopeful(now) {
-			return c.comeAgain(now, c.untilProbe(now), reason)
+		if reason == ErrCircuitOpen && hopeful(c, now) {
+			return comeAgain(c, now, untilProbe(c, now), reason)
 		}
 		return c.stop(now, reason)
 	}
@@ -56,10 +55,10 @@ func (c *Call) attempt(now time.Duration) Step {
 		}
 	}
 	if s.opener != nil {
-		if wait := s.opener.Enter(now, c.waitsSince(now), s.rnd(), s.probing(a)); wait > 0 {
+		if wait := s.opener.Enter(now, waitsSince(c, now), s.rnd(), s.probing(a)); wait > 0 {
 			s.giveBack(now, a)
 			c.reserved = s.limiter != nil
-			return c.comeAgain(now, wait, ErrRateLimited)
+			return comeAgain(c, now, wait, ErrRateLimited)
 		}
 		a.asked |= askedOpener
 	}
@@ -110,6 +109,15 @@ func (c *Call) tokenIn(now time.Duration, a *attemptCopy) (wait time.Duration, o
 		wait = clock.Later(wait, more)
 	}
 	return wait, true
+}
+
+// patience returns for how long a call that waits since then would wait for an adaptive pace.
+func patience(c *Call, since time.Duration) time.Duration {
+	most := c.s.policy.Pacing.MaxWait
+	if c.deadline == NoDeadline { // else an attempt that comes too late for a typical answer would be lost
+		return most
+	}
+	return min(most, c.deadline-since-c.s.typical.load()-1)
 }
 
 // times reports whether the end of a successful attempt has a time: whether somebody needs to know it.
@@ -165,16 +173,8 @@ func (s *settings) allow(now time.Duration, a *attemptCopy) error {
 // giveBack undoes allow for an attempt that is not sent.
 func (s *settings) giveBack(now time.Duration, a *attemptCopy) {
 	s.recordThrottle(now, now, a, throttle.Neutral)
-	s.recordOpener(now, now, a, pacing.Neutral)
+	s.recordOpener(now, now, a, Ignored)
 	s.recordBreaker(now, a, breaker.Neutral)
-}
-
-// recordOpener tells the opener what became of an attempt that was begun then, if it waits to hear.
-func (s *settings) recordOpener(now, began time.Duration, a *attemptCopy, r pacing.Result) {
-	if a.asked&askedOpener != 0 {
-		a.asked &^= askedOpener
-		s.opener.Leave(now, began, r)
-	}
 }
 
 // recordThrottle tells the throttle what became of an attempt that was begun then, if it waits to hear.
@@ -294,7 +294,7 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 		class = Ignored
 	}
 	s.recordThrottle(now, a.start, a, throttleResult[class&3])
-	s.recordOpener(now, a.start, a, openerResult[class&3])
+	s.recordOpener(now, a.start, a, class)
 	if class != Ignored {
 		if s.budget != nil {
 			s.budget.Result(now, class == Success)
@@ -369,7 +369,7 @@ func (c *Call) dropCopies(now time.Duration) {
 		}
 		// first: nobody knows any more when it began if the observer ends the goroutine
 		c.s.recordThrottle(now, began, a, throttle.Neutral)
-		c.s.recordOpener(now, began, a, pacing.Neutral)
+		c.s.recordOpener(now, began, a, Ignored)
 		if live {
 			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
 		}
@@ -380,9 +380,6 @@ func (c *Call) dropCopies(now time.Duration) {
 
 var breakerResult = [...]breaker.Result{Success: breaker.Success, Failure: breaker.Failure, Overload: breaker.Failure,
 	Ignored: breaker.Neutral}
-
-var openerResult = [...]pacing.Result{Success: pacing.Opened, Failure: pacing.Failed, Overload: pacing.Refused,
-	Ignored: pacing.Neutral}
 
 var throttleResult = [...]throttle.Result{Success: throttle.Accepted, Failure: throttle.Rejected,
 	Overload: throttle.Rejected, Ignored: throttle.Neutral}

@@ -201,7 +201,7 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 		return c.stop(now, ErrTreeExhausted)
 	}
 	if s.breaker != nil && s.breaker.Rejecting(now) {
-		if !c.hopeful(now) {
+		if !hopeful(c, now) {
 			return c.stop(now, ErrCircuitOpen)
 		}
 	}

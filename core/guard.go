@@ -242,6 +242,9 @@ func (g *Guard) breakerChanged(c breaker.Change) {
 // shadowed reports that the circuit breaker keeps nobody out, whatever its state.
 func (s *settings) shadowed() bool { return s.policy.CircuitBreaker.Mode == breaker.Shadow }
 
+// forced reports that the policy, or somebody by hand, keeps everybody out.
+func (s *settings) forced() bool { return s.policy.CircuitBreaker.Mode == breaker.ForcedOpen }
+
 // recovered reports a change after which attempts pass that did not before, also if somebody opened and closed the
 // circuit by hand.
 func recovered(c breaker.Change) bool {

@@ -171,3 +171,14 @@ func (g *Guard) StateAt(now time.Duration) State {
 	}
 	return st
 }
+
+// recordOpener tells the opener what became of an attempt that was begun then, if it waits to hear.
+func (s *settings) recordOpener(now, began time.Duration, a *attemptCopy, class Class) {
+	if a.asked&askedOpener != 0 {
+		a.asked &^= askedOpener
+		s.opener.Leave(now, began, openerResult[class&3])
+	}
+}
+
+var openerResult = [...]pacing.Result{Success: pacing.Opened, Failure: pacing.Failed, Overload: pacing.Refused,
+	Ignored: pacing.Neutral}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/strictyaml"
-	"github.com/abate-go/abate/policy/pacing"
 )
 
 // Preset is what a service begins with.
@@ -33,11 +32,8 @@ type entry struct {
 	Policy `yaml:",inline"`
 }
 
-// paceByNumber is the pace of a service for connections that says in numbers what is to be different about it: that of
-// the preset before there was an adaptive one, so that such a file keeps its meaning.
-var paceByNumber = pacing.Config{PerSecond: 10, RampUp: 30 * time.Second, RampUpFrom: 0.05}
-
-// connections is the policy that a service for connections begins with.
+// connections is the policy that a service for connections begins with. One that says in numbers what is to be different
+// about its pace begins with the pace that the preset had before it was adaptive, so that such a file keeps its meaning.
 func (d *decoder) connections(n *yaml.Node) Policy {
 	p := Policy{Policy: abate.ConnectionPolicy()}
 	service, _ := d.ahead.Entries(n, "", "", "")
@@ -50,7 +46,8 @@ func (d *decoder) connections(n *yaml.Node) Policy {
 			return slices.ContainsFunc(keys, func(k strictyaml.Entry) bool { return slices.Contains(names, k.Key.Value) })
 		}
 		if has(keys, "perSecond", "burst", "jitter", "rampUp", "rampUpFrom") && !has(keys, "adaptive") {
-			p.Pacing = paceByNumber
+			pace := &p.Pacing
+			pace.Adaptive, pace.PerSecond, pace.RampUp, pace.RampUpFrom = false, 10, 30*time.Second, 0.05
 		}
 	}
 	return p

@@ -4,11 +4,11 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/internal/chance"
-	"github.com/abate-go/abate/internal/clock"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/connfail"
 )
 
@@ -228,7 +228,7 @@ func (c *conn) look(err error) {
 		c.severed = true
 	case c.readOnly && sign == readOnlyTransaction:
 	default:
-		c.severed = c.severed || c.pool.recycler.GiveUp(clock.Now(), c.born, chance.Source())
+		c.severed = c.severed || c.pool.recycler.GiveUp(core.Now(), c.born, rand.Uint64())
 	}
 }
 

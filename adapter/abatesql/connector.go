@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/internal/clock"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/connfail"
 )
 
@@ -65,7 +65,7 @@ func (c *Connector) connect(ctx context.Context) (driver.Conn, error) {
 	base, err := c.open(waiting, w)
 	if err == nil {
 		c.shared.recycler.Opened()
-		return wrap(base, c, clock.Now()), nil
+		return wrap(base, c, core.Now()), nil
 	}
 	if c.full(err) { // somebody will finish with one
 		if freed := w.wait(ctx, c.Guard.Describe().Pacing.MaxWait); freed != nil {
@@ -139,7 +139,8 @@ const untilNextLook = 20 * time.Millisecond
 // database/sql gives what becomes free only to those who wait for it, and not to those who wait in Connect.
 func (c *Connector) lookAgain(ctx context.Context, err error) error {
 	var refusal *abate.Error
-	if !c.Guard.Describe().Pacing.Paces() || !errors.As(err, &refusal) || refusal.Reason != abate.ErrRateLimited || refusal.Attempts > 0 {
+	if !c.Guard.Describe().Pacing.Paces() || !errors.As(err, &refusal) ||
+		refusal.Reason != abate.ErrRateLimited || refusal.Attempts > 0 {
 		return err
 	}
 	pause := time.NewTimer(untilNextLook)

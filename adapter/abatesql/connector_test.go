@@ -297,7 +297,8 @@ func fill(t *testing.T, db *sql.DB, moments []moment) {
 
 // patient has a pace by number, and callers who wait for it.
 func patient(p *abate.Policy) {
-	p.Pacing = pacing.Config{PerSecond: 10, RampUp: 30 * time.Second, RampUpFrom: 0.05, MaxWait: time.Minute, Jitter: 0.001}
+	p.Pacing = pacing.Config{PerSecond: 10, RampUp: 30 * time.Second, RampUpFrom: 0.05, MaxWait: time.Minute,
+		Jitter: 0.001}
 }
 
 func TestAPoolFillsAtThePace(t *testing.T) {

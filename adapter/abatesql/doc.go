@@ -26,7 +26,8 @@
 //     the next. Set it to SetMaxOpenConns.
 //
 // The pool's connections are ours around the driver's: they look at errors, and take a connection out of the pool whose
-// server goes down; of those whose server takes no writes any more one at a time, so that who only reads keeps his. A statement on an open connection costs no allocation more; [Unwrap]
+// server goes down; of those whose server takes no writes any more one at a time, so that who only reads keeps his.
+// A statement on an open connection costs no allocation more; [Unwrap]
 // gives those who use sql.Conn.Raw the driver's.
 //
 // # Keys

@@ -32,6 +32,7 @@ var known = spread{
 		"policy/idempotency": 35,
 		"policy/pacing":      3,
 		"policy/ratelimit":   15,
+		"policy/recycle":     1,
 		"policy/redelivery":  40,
 		"policy/retry":       15,
 		"policy/shed":        27,
