@@ -32,8 +32,9 @@ type entry struct {
 	Policy `yaml:",inline"`
 }
 
-// connections is the policy that a service for connections begins with. One that says in numbers what is to be different
-// about its pace begins with the pace that the preset had before it was adaptive, so that such a file keeps its meaning.
+// connections is the policy that a service for connections begins with. One that says in numbers what is to be
+// different about its pace begins with the pace that the preset had before it was adaptive, so that such a file keeps
+// its meaning.
 func (d *decoder) connections(n *yaml.Node) Policy {
 	p := Policy{Policy: abate.ConnectionPolicy()}
 	service, _ := d.ahead.Entries(n, "", "", "")

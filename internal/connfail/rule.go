@@ -49,8 +49,8 @@ type Rule struct {
 // takesNoWrites is the name of the rule for servers that have become replicas, or are to be.
 const takesNoWrites = "a server that takes no writes"
 
-// OnlyWrites reports whether the connection is of no more use for writes only, and another one may lead to a server that
-// takes them.
+// OnlyWrites reports whether the connection is of no more use for writes only, and another one may lead to a server
+// that takes them.
 func (r *Rule) OnlyWrites() bool { return r.Name == takesNoWrites }
 
 // How near an error came to what was wanted.

@@ -45,7 +45,7 @@ var known = spread{
 		"Idempotency":      23,
 		"Kafka":            15,
 		"OutlierDetection": 3,
-		"Pacing":           8,
+		"Pacing":           10,
 		"RateLimit":        26,
 		"RetryBudget":      20,
 		"Shed":             32,

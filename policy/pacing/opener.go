@@ -22,8 +22,8 @@ const (
 
 const (
 	// unproven is how many attempts are on their way, with nothing known of a success of late, before others wait to see
-	// what becomes of them, and briefly for how long those wait at most: nobody notices it, and a server that is gone says
-	// so sooner. So a crash is noticed by two attempts of an instance, and not by one for each of its callers.
+	// what becomes of them, and briefly for how long those wait at most: nobody notices it, and a server that is gone
+	// says so sooner. So a crash is noticed by two attempts of an instance, and not by one for each of its callers.
 	unproven = 2
 	briefly  = 20 * time.Millisecond
 	// firstRound is how long a round lasts after the first failure, and shortest how long at least. A restarted server
@@ -41,8 +41,8 @@ const (
 
 // Opener is the adaptive pace: it decides how many attempts may begin, by what became of those before. Until something
 // fails it does nothing but look on. After that attempts begin in rounds: one in the first, and one more in the next
-// for each that succeeded without being slow, so that their number doubles from round to round. A refusal for load halves
-// it; a failure makes it one, and the rounds longer. How long the rounds are while the other side comes back follows
+// for each that succeeded without being slow, so that their number doubles from round to round. A refusal for load
+// halves it; a failure makes it one, and the rounds longer. How long the rounds are while the other side comes back follows
 // from how long it was away: half of that, since it takes the other instances of a fleet as long to notice.
 // Once nobody has had to wait for two rounds the Opener looks on again.
 //
