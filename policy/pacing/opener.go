@@ -42,8 +42,8 @@ const (
 // Opener is the adaptive pace: it decides how many attempts may begin, by what became of those before. Until something
 // fails it does nothing but look on. After that attempts begin in rounds: one in the first, and one more in the next
 // for each that succeeded without being slow, so that their number doubles from round to round. A refusal for load
-// halves it; a failure makes it one, and the rounds longer. How long the rounds are while the other side comes back follows
-// from how long it was away: half of that, since it takes the other instances of a fleet as long to notice.
+// halves it; a failure makes it one, and the rounds longer. How long the rounds are while the other side comes back
+// follows from how long it was away: half of that, since it takes the other instances of a fleet as long to notice.
 // Once nobody has had to wait for two rounds the Opener looks on again.
 //
 // All methods may be called from many goroutines at once. Times are durations since any fixed origin, the same for all
