@@ -58,9 +58,10 @@ leaks: ## Every permit leak that is planted is found by the stateful fuzzers in 
 stores: ## Ten thousand random schedules of faults over each store of idempotency keys, in about ten minutes
 	ABATE_STORE_SCHEDULES=10000 go test -count=1 -timeout 1h -v -run AcknowledgedEffect ./policy/idempotency ./adapter/abatebolt ./adapter/abateredis ./tests/postgrestest
 
-storms: $(GOTESTSUM) ## The storm library keeps its promises, the simulator agrees with published numbers, no policy does more harm than before; fifty real pods, and a real Prometheus beside the drill
+storms: $(GOTESTSUM) ## The storm library keeps its promises, the simulator agrees with published numbers, no policy does more harm than before; fifty real pods, outages of real databases, and a real Prometheus beside the drill
 	.ci/test -vet=off -count=1 ./sim/validation ./sim/harm $$(.ci/serial)
 	ABATE_ALONE=1 go test -count=1 -p 1 -run '^(TestPodsComeBack|TestARealPrometheus)' ./tests/pods ./cmd/internal/rehearse
+	ABATE_ALONE=1 go test -count=1 ./tests/outages
 
 harm: ## The judge: 600 random systems, unguarded and under each default of ours; the worst go to bench/out/harm: make harm ARGS='-systems 0-99'
 	@go run ./internal/harm $(ARGS)

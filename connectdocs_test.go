@@ -82,21 +82,19 @@ func TestThePageOnConnectionsHasTheNumbersOfThePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := abate.ConnectionPolicy().WithDefaults()
-	b, pace := p.CircuitBreaker, p.Pacing
+	b := p.CircuitBreaker
 	longest := b.MaxWaitDurationInOpenState.Seconds()
 	for _, want := range []string{
 		fmt.Sprintf("| %d failures in a row | the circuit opens", b.FailureThreshold),
 		fmt.Sprintf("after %v at first, every %.1f to %g s at last", b.WaitDurationInOpenState,
 			longest/(1+b.WaitDurationJitter), longest),
-		fmt.Sprintf("grows from one connection in two seconds to %g a second within %.0f s", pace.PerSecond,
-			pace.RampUp.Seconds()),
-		fmt.Sprintf("each waits for a token, at most %.0f s;", pace.MaxWait.Seconds()),
+		fmt.Sprintf("as long as their own time allows, at most %.0f s", p.Pacing.MaxWait.Seconds()),
 	} {
 		if !strings.Contains(strings.ReplaceAll(string(page), "100 ms", "100ms"), want) {
 			t.Errorf("docs/connections.md does not say %q", want)
 		}
 	}
-	if pace.PerSecond*pace.RampUpFrom != 0.5 {
-		t.Errorf("the pace begins with %v a second, not with one in two seconds", pace.PerSecond*pace.RampUpFrom)
+	if !p.Pacing.Adapts() {
+		t.Error("the pace of the policy is not adaptive, as the page says")
 	}
 }

@@ -165,26 +165,26 @@ var pacedStories = []scenario{
 		calls: []call{{replies: always(50*ms, errDown)}, {at: 10 * ms, replies: always(5*ms, nil)}},
 		want:  "0s attempt 1 | 50ms breaker open | 50ms end failure 1 | 100ms end ignored 0 circuit open",
 	}, {
-		name:   "connections: three failures open the circuit, and one probe looks whether the other side is back",
+		name:   "connections: three failures open the circuit, and who comes then waits for the probe",
 		policy: connections(),
 		calls: []call{
 			{replies: always(5*ms, nil)},
 			{at: 10 * time.Second, replies: always(5*ms, errDown)},
-			{at: 10300 * ms, replies: always(5*ms, nil)},      // the circuit is open
-			{at: 10500 * ms, replies: always(50*ms, errDown)}, // a probe
-			{at: 10510 * ms, replies: always(5*ms, nil)},      // is out
-			{at: 10600 * ms, replies: always(5*ms, nil)},      // and has failed
-			// another one finds that it is back: the pace begins with one in two seconds
-			{at: 11000 * ms, replies: always(5*ms, nil)},
-			{at: 11010 * ms, replies: always(5*ms, nil)}, {at: 11020 * ms, replies: always(5*ms, nil)},
-			{at: 11030 * ms, replies: always(5*ms, nil)},
+			{at: 10400 * ms, replies: always(3*ms, nil)}, // the circuit is open
 		},
-		want: "0s attempt 1 | 5ms end success 1 | 10s attempt 1 | 10.005s retry in 50.5ms | 10.1s attempt 2 | 10.105s " +
-			"retry in 100.5ms | 10.2055s attempt 3 | 10.2105s breaker open | 10.2105s end failure 3 circuit open | 10.3s end " +
-			"ignored 0 circuit open | 10.5s breaker half-open | 10.5s attempt 1 | 10.51s end ignored 0 circuit open | 10.55s " +
-			"breaker open | 10.55s end failure 1 circuit open | 10.6s end ignored 0 circuit open | 11s breaker half-open | " +
-			"11s attempt 1 | 11.005s breaker closed | 11.005s end success 1 | 11.02s end ignored 0 rate limited | 11.03s end " +
-			"ignored 0 rate limited | 11.80322943s attempt 1 | 11.80822943s end success 1",
+		want: "0s attempt 1 | 5ms end success 1 | 10s attempt 1 | 10.005s retry in 50.5ms | 10.107500002s attempt 2 | " +
+			"10.112500002s retry in 100.5ms | 10.315000004s attempt 3 | 10.320000004s breaker open | 10.320000004s end " +
+			"failure 3 attempts exhausted | 10.460775812s breaker half-open | 10.460775812s attempt 1 | 10.463775812s " +
+			"breaker closed | 10.463775812s end success 1",
+	}, {
+		name:   "connections: before a failure nobody waits, but a moment for word of the first two",
+		policy: connections(),
+		calls: []call{{replies: always(5*ms, nil)}, {replies: always(5*ms, nil)}, {at: ms, replies: always(5*ms, nil)},
+			{at: 7 * ms, replies: always(5*ms, nil)}, {at: 7 * ms, replies: always(5*ms, nil)},
+			{at: 7 * ms, replies: always(5*ms, nil)}},
+		want: "0s attempt 1 | 0s attempt 1 | 5ms end success 1 | 5ms end success 1 | 6.000001ms attempt 1 | 7ms attempt 1 " +
+			"| 7ms attempt 1 | 7ms attempt 1 | 11.000001ms end success 1 | 12ms end success 1 | 12ms end success 1 | 12ms end " +
+			"success 1",
 	},
 }
 
@@ -225,13 +225,13 @@ func TestACircuitThatIsReleasedByHandLetsConnectionsBackGently(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := connections()
 			g := guard(t, p)
-			pace := func() float64 { return g.State().Pacing.PerSecond }
+			pace := func() int { return g.State().Pacing.AtOnce }
 			if _, err := abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, nil }); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(time.Minute)
-			if got := pace(); got != 10 {
-				t.Fatalf("the pace is %v, want 10", got)
+			if got := pace(); got != 0 {
+				t.Fatalf("the pace is %v at once, want none", got)
 			}
 			steps := []abate.Override{abate.OverrideForcedOpen, abate.NoOverride}
 			if by == abate.OverrideDisabled { // an open circuit that is switched off
@@ -242,8 +242,8 @@ func TestACircuitThatIsReleasedByHandLetsConnectionsBackGently(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := pace(); got != 0.5 {
-				t.Errorf("the pace is %v, want 0.5", got)
+			if got := pace(); got != 1 {
+				t.Errorf("the pace is %v at once, want 1", got)
 			}
 		})
 	}
@@ -254,6 +254,7 @@ func TestACircuitThatIsReleasedByHandLetsConnectionsBackGently(t *testing.T) {
 func TestACircuitInShadowDoesNotChangeThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := connections()
+		p.Pacing = pacing.Config{PerSecond: 10, RampUp: 30 * time.Second}
 		p.CircuitBreaker.Mode, p.MaxRetries = breaker.Shadow, 0
 		g := guard(t, p)
 		err := errDown

@@ -27,6 +27,8 @@ const (
 	askedThrottle = 1 << iota
 	askedBreaker
 	askedAnswer // the breaker, which knows that the answer has begun
+	askedOpener
+	waitsForPace // since start; nobody's answer
 )
 
 // attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.
@@ -34,7 +36,10 @@ func (c *Call) attempt(now time.Duration) Step {
 	s := c.s
 	a := &c.copies[0]
 	if reason := s.allow(now, a, s.patience(now, c.deadline)); reason != nil {
-		if reason == ErrCircuitOpen && mayHold(c) {
+		switch {
+		case reason == ErrCircuitOpen && hopeful(c, now):
+			return comeAgain(c, now, untilProbe(c, now), reason)
+		case reason == ErrCircuitOpen && mayHold(c):
 			c.barred = true
 			return Step{Action: Queue}
 		}
@@ -58,6 +63,14 @@ func (c *Call) dispatch(now time.Duration, a *attemptCopy) Step {
 			c.reserved = true
 			return Step{Action: Sleep, Until: clock.Later(now, wait)}
 		}
+	}
+	if s.opener != nil {
+		if wait := s.opener.Enter(now, waitsSince(c, now), s.rnd(), s.probing(a)); wait > 0 {
+			s.giveBack(now, a)
+			c.reserved = s.limiter != nil
+			return comeAgain(c, now, wait, ErrRateLimited)
+		}
+		a.asked |= askedOpener
 	}
 	c.reserved = false
 	if c.attempts == 0 && c.repeat == firstTime {
@@ -106,6 +119,15 @@ func (c *Call) tokenIn(now time.Duration, a *attemptCopy) (wait time.Duration, o
 		wait = clock.Later(wait, more)
 	}
 	return wait, true
+}
+
+// patience returns for how long a call that waits since then would wait for an adaptive pace.
+func patience(c *Call, since time.Duration) time.Duration {
+	most := c.s.policy.Pacing.MaxWait
+	if c.deadline == NoDeadline { // else an attempt that comes too late for a typical answer would be lost
+		return most
+	}
+	return min(most, c.deadline-since-c.s.typical.load()-1)
 }
 
 // times reports whether the end of a successful attempt has a time: whether somebody needs to know it.
@@ -176,6 +198,7 @@ func (s *settings) patience(now, deadline time.Duration) time.Duration {
 // giveBack undoes allow for an attempt that is not sent.
 func (s *settings) giveBack(now time.Duration, a *attemptCopy) {
 	s.recordThrottle(now, now, a, throttle.Neutral)
+	s.recordOpener(now, now, a, Ignored)
 	s.recordBreaker(now, a, breaker.Neutral)
 }
 
@@ -201,6 +224,7 @@ func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
 	c.inAir++
 	a := &c.copies[n]
 	a.live, a.number, a.start = true, int32(c.attempts), now
+	a.asked &^= waitsForPace
 	if c.s.observer != nil {
 		c.s.emit(Event{Kind: kind, At: now, Attempt: int(c.attempts)})
 	}
@@ -238,7 +262,7 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 		reason = ErrTreeExhausted
 	case s.budgeted && s.balance(now) < 1: // before the rate limit, which gives nothing back
 		reason = ErrBudgetExhausted
-	case !s.turnNow(now):
+	case !s.turnNow(now, a):
 		reason = ErrRateLimited
 	case s.obeys && c.tree.take(1, true) == 0:
 		reason = ErrTreeExhausted
@@ -257,7 +281,13 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 }
 
 // turnNow asks the pacer and the rate limit for an attempt that cannot wait.
-func (s *settings) turnNow(now time.Duration) bool {
+func (s *settings) turnNow(now time.Duration, a *attemptCopy) bool {
+	if s.opener != nil {
+		if s.opener.Enter(now, now, s.rnd(), s.probing(a)) > 0 {
+			return false
+		}
+		a.asked |= askedOpener
+	}
 	if s.pacer != nil && s.pacer.State(now).Wait > 0 {
 		return false
 	}
@@ -290,6 +320,7 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 		class = Ignored
 	}
 	s.recordThrottle(now, a.start, a, throttleResult[class&3])
+	s.recordOpener(now, a.start, a, class)
 	if class != Ignored {
 		if s.budget != nil {
 			s.budget.Result(now, class == Success)
@@ -364,6 +395,7 @@ func (c *Call) dropCopies(now time.Duration) {
 		}
 		// first: nobody knows any more when it began if the observer ends the goroutine
 		c.s.recordThrottle(now, began, a, throttle.Neutral)
+		c.s.recordOpener(now, began, a, Ignored)
 		if live {
 			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
 		}

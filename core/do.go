@@ -103,7 +103,7 @@ func (d *Driver) needsTime(o *Outcome) bool {
 	case o.Class == Success:
 		return false
 	}
-	return d.s.delays(o) || d.s.limiter != nil || d.s.pacer != nil || d.deadline != NoDeadline ||
+	return d.s.delays(o) || d.s.limiter != nil || d.s.pacer != nil || d.s.opener != nil || d.deadline != NoDeadline ||
 		int(d.retries) >= d.s.policy.MaxRetries
 }
 

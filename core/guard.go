@@ -227,8 +227,13 @@ func (g *Guard) breakerChanged(c breaker.Change) {
 		if c.To == breaker.Closed {
 			s.opening.end(s.name, s.breaker)
 		}
-		if s.pacer != nil && recovered(c) && !(c.From == breaker.HalfOpen && s.shadowed()) {
-			s.pacer.Restart(c.At, s.rnd())
+		if recovered(c) && !(c.From == breaker.HalfOpen && s.shadowed()) {
+			if s.pacer != nil {
+				s.pacer.Restart(c.At, s.rnd())
+			}
+			if s.opener != nil && c.From == breaker.Open { // by hand: after a probe it knows by itself
+				s.opener.Restart(c.At)
+			}
 		}
 		s.emit(Event{Kind: BreakerChanged, At: c.At, From: c.From, To: c.To, Detail: c.Reason})
 	}
@@ -236,6 +241,9 @@ func (g *Guard) breakerChanged(c breaker.Change) {
 
 // shadowed reports that the circuit breaker keeps nobody out, whatever its state.
 func (s *settings) shadowed() bool { return s.policy.CircuitBreaker.Mode == breaker.Shadow }
+
+// forced reports that the policy, or somebody by hand, keeps everybody out.
+func (s *settings) forced() bool { return s.policy.CircuitBreaker.Mode == breaker.ForcedOpen }
 
 // recovered reports a change after which attempts pass that did not before, also if somebody opened and closed the
 // circuit by hand.

@@ -21,6 +21,7 @@ type policies struct {
 	bulkhead *bulkhead.Bulkhead
 	limiter  *ratelimit.Limiter
 	pacer    *pacing.Pacer
+	opener   *pacing.Opener
 	throttle *throttle.Throttle
 	hedge    *hedge.Policy
 }
@@ -44,7 +45,10 @@ func (k *policies) enabled(p *Policy, rnd func() uint64, changed func(breaker.Ch
 			return ratelimit.New(p.RateLimit.Config, chance.Seed)
 		})
 	}
-	if p.Pacing.Enabled() {
+	if p.Pacing.Adapts() {
+		on.opener = orNew(&k.opener, pacing.NewOpener)
+	}
+	if p.Pacing.Paces() {
 		on.pacer = orNew(&k.pacer, func() *pacing.Pacer { return pacing.New(p.Pacing) })
 	}
 	if p.Throttle.Enabled() {
@@ -92,7 +96,7 @@ func (k *policies) reconfigure(p *Policy, now time.Duration) (change breaker.Cha
 
 // timesAttempts reports whether one of them needs to know when an attempt ended.
 func (k *policies) timesAttempts() bool {
-	return k.breaker != nil || k.throttle != nil || k.hedge != nil
+	return k.breaker != nil || k.throttle != nil || k.hedge != nil || k.opener != nil
 }
 
 // idle reports whether new policies would let no more through, budget, breaker and throttle aside: see Guard.Idle.
@@ -101,6 +105,9 @@ func (k *policies) idle(now time.Duration) bool {
 	case k.bulkhead != nil && k.bulkhead.State().InFlight > 0:
 		return false
 	case k.limiter != nil && k.limiter.Allow(now, "", 0).Reset > 0:
+		return false
+	}
+	if k.opener != nil && k.opener.State(now).AtOnce > 0 {
 		return false
 	}
 	return k.pacer == nil || k.pacer.State(now).Wait <= 0
@@ -150,6 +157,9 @@ func (g *Guard) StateAt(now time.Duration) State {
 	if s.bulkhead != nil {
 		st.Bulkhead = s.bulkhead.State()
 	}
+	if s.opener != nil {
+		st.Pacing = s.opener.State(now)
+	}
 	if s.pacer != nil {
 		st.Pacing = s.pacer.State(now)
 	}
@@ -161,3 +171,14 @@ func (g *Guard) StateAt(now time.Duration) State {
 	}
 	return st
 }
+
+// recordOpener tells the opener what became of an attempt that was begun then, if it waits to hear.
+func (s *settings) recordOpener(now, began time.Duration, a *attemptCopy, class Class) {
+	if a.asked&askedOpener != 0 {
+		a.asked &^= askedOpener
+		s.opener.Leave(now, began, openerResult[class&3])
+	}
+}
+
+var openerResult = [...]pacing.Result{Success: pacing.Opened, Failure: pacing.Failed, Overload: pacing.Refused,
+	Ignored: pacing.Neutral}

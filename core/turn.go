@@ -104,7 +104,7 @@ func (h *held) turn(c *Call, now time.Duration, p breaker.Permit, v breaker.Verd
 // take notes the permit that the circuit has given the call.
 func (h *held) take(c *Call, p breaker.Permit) {
 	a := &c.copies[0]
-	c.held, a.permit, a.asked = nil, p, askedBreaker
+	c.held, a.permit, a.asked = nil, p, a.asked|askedBreaker
 }
 
 // admitted sends the attempt for which the call has waited, if the throttle and the deadline allow.

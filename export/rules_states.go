@@ -82,17 +82,21 @@ func overridden(service string) alert {
 
 // heldBack alerts on a pace that is too slow for normal days. After an outage the queue is the purpose. Where the time
 // between two tokens is about maxWait, every connection makes the next one wait that long, so the alert needs refusals
-// too.
+// too. An adaptive pace holds nobody back while all is well, and its waits are as long as its rounds: there any wait
+// will do.
 func heldBack(service string, p *pacing.Config) alert {
+	longest, through := 0.9*p.MaxWait.Seconds(), "lets "+number(p.PerSecond)+" a second through in each instance"
+	if p.Adapts() {
+		longest, through = 0, "is adaptive: connections have failed, or were refused for load"
+	}
 	return alert{
 		name: "ConnectionsHeldBack", severity: warning, lasts: 5 * time.Minute,
 		expr: fmt.Sprintf("max by (job, service) (abate_pacing_wait_seconds{%[1]s}) > %[2]s\nand on (job, service) "+
 			"abate:refusals:rate1m{reason=\"rate_limited\", %[1]s} > 0",
-			service, number(0.9*p.MaxWait.Seconds())),
+			service, number(longest)),
 		summary: "Connections to {{ $labels.service }} wait {{ $value | humanizeDuration }} for their token",
 		text: fmt.Sprintf("A new connection to {{ $labels.service }} waits {{ $value | humanizeDuration }} for its token, "+
-			"and is refused if it would wait longer than %v. The pacing lets %s a second through in each instance.", p.MaxWait,
-			number(p.PerSecond)),
+			"and is refused if it would wait longer than %v. The pacing %s.", p.MaxWait, through),
 	}
 }
 

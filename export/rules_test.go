@@ -143,6 +143,7 @@ func TestThresholdsFollowFromThePolicy(t *testing.T) {
 			"abate_bulkhead_limit{service=\"s\"} > 0.9)"},
 		{"usual without one", "maxRetries: 1", "ConcurrencySpike/warning", "> 4 * abate:attempts_running:avg1h{"},
 		{"nearly maxWait", "pacing: {perSecond: 10, maxWait: 2s}", "ConnectionsHeldBack/warning", "> 1.8"},
+		{"any wait for an adaptive pace", "pacing: {adaptive: true}", "ConnectionsHeldBack/warning", "> 0\n"},
 	} {
 		_, alerts := rulesFor(t, "services: {s: {"+c.service+"}}", export.RulesOptions{})
 		i := slices.IndexFunc(alerts, func(r readRule) bool { return r.Alert+"/"+r.Labels["severity"] == c.alert })

@@ -7,7 +7,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/strictyaml"
 )
 
@@ -198,7 +197,7 @@ func (d *decoder) services(f *File, base *reader, entries []strictyaml.Entry) []
 	for _, e := range entries {
 		name, under, s := e.Key.Value, base, entry{Preset: d.presetOf(e.Value)}
 		if s.Preset == Connections {
-			under, s.Policy = builtIn, Policy{Policy: abate.ConnectionPolicy()}
+			under, s.Policy = builtIn, d.connections(e.Value)
 		} else {
 			s.Policy = f.Defaults.own()
 		}

@@ -1,8 +1,12 @@
 package policyfile
 
 import (
+	"slices"
+	"time"
+
 	"go.yaml.in/yaml/v3"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/strictyaml"
 )
 
@@ -21,11 +25,33 @@ const (
 // entry is one policy as it stands in the file.
 type entry struct {
 	// Preset is what a service begins with: calls (requests; the built-in policy as defaults changes it) or connections
-	// (new connections to a database, a cache or a broker: paced, one probe at a time after an outage; defaults does
+	// (new connections to a database, a cache or a broker: gently, one probe at a time after an outage; defaults does
 	// not apply). Empty means calls. Only services have this key, defaults does not.
 	Preset Preset `yaml:"preset" enum:"calls|connections" example:"connections"`
 
 	Policy `yaml:",inline"`
+}
+
+// connections is the policy that a service for connections begins with. One that says in numbers what is to be
+// different about its pace begins with the pace that the preset had before it was adaptive, so that such a file keeps
+// its meaning.
+func (d *decoder) connections(n *yaml.Node) Policy {
+	p := Policy{Policy: abate.ConnectionPolicy()}
+	service, _ := d.ahead.Entries(n, "", "", "")
+	for _, e := range service {
+		if e.Key.Value != "pacing" {
+			continue
+		}
+		keys, _ := d.ahead.Entries(strictyaml.Resolve(e.Value), "", "", "")
+		has := func(keys []strictyaml.Entry, names ...string) bool {
+			return slices.ContainsFunc(keys, func(k strictyaml.Entry) bool { return slices.Contains(names, k.Key.Value) })
+		}
+		if has(keys, "perSecond", "burst", "jitter", "rampUp", "rampUpFrom") && !has(keys, "adaptive") {
+			pace := &p.Pacing
+			pace.Adaptive, pace.PerSecond, pace.RampUp, pace.RampUpFrom = false, 10, 30*time.Second, 0.05
+		}
+	}
+	return p
 }
 
 // presetOf looks for the preset in a service that is read later, which is when its mistakes are reported.

@@ -24,7 +24,9 @@ func TestAServiceForConnectionsBeginsWithTheConnectionPolicyAndNotWithTheDefault
 	if got := policies["orders-db"]; !reflect.DeepEqual(got.WithDefaults(), want.WithDefaults()) {
 		t.Errorf("orders-db\n got %+v\nwant %+v", got, want)
 	}
-	want.Pacing.PerSecond, want.CircuitBreaker.FailureThreshold = 50, 5
+	// numbers of a pace go on meaning what they meant
+	want.Pacing = pacing.Config{PerSecond: 50, RampUp: 30 * time.Second, RampUpFrom: 0.05}
+	want.CircuitBreaker.FailureThreshold = 5
 	if got := policies["cache"]; !reflect.DeepEqual(got.WithDefaults(), want.WithDefaults()) {
 		t.Errorf("cache, where the preset is not the first key\n got %+v\nwant %+v", got, want)
 	}
@@ -65,7 +67,7 @@ func TestAServiceForConnectionsIsReadFromAConfigMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := f.Services[0]; got.Preset != policyfile.Connections || got.Policy.Pacing.PerSecond != 10 {
+	if got := f.Services[0]; got.Preset != policyfile.Connections || !got.Policy.Pacing.Adapts() {
 		t.Errorf("%+v", got)
 	}
 	_, err = policyfile.Parse(
@@ -80,7 +82,7 @@ func TestAServiceForConnectionsIsReadFromAConfigMap(t *testing.T) {
 func TestFormatWritesThePreset(t *testing.T) {
 	text := string(parseFile(t, "testdata/good/preset.yaml").Format())
 	for _, want := range []string{"  orders-db:\n    preset: connections\n    timeout: 0s\n    attemptTimeout: 5s\n",
-		"  stock-service:\n    preset: calls\n", "      perSecond: 10\n"} {
+		"  stock-service:\n    preset: calls\n", "      adaptive: true\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -8,9 +8,8 @@
 //
 // What the pool then does about a server that is away:
 //
-//   - Acquire, and Query and the like which call it, wait for a free connection or open one. Opening waits for its
-//     token, at most the maxWait of the pace, and gives the guard's error when the circuit is open or the token would
-//     come too late: at once, so that the caller can say so.
+//   - Acquire, and Query and the like which call it, wait for a free connection or open one. Opening waits for
+//     its turn, at most the maxWait of the pace, and gives the guard's error if that is over.
 //   - An opening is not repeated: the pool has no place for it. The retries of the guard's policy are for Do; here the
 //     next Acquire is the next attempt, and while the circuit is open only its probes are sent.
 //   - A caller who leaves does not end the opening that he began. It goes on, and the connection goes to the pool;

@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"math/rand/v2"
+	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/connfail"
 )
 
@@ -18,6 +21,8 @@ import (
 type conn struct {
 	base  driver.Conn
 	guard *abate.Guard
+	pool  *shared
+	born  time.Duration
 
 	execer    driver.ExecerContext
 	queryer   driver.QueryerContext
@@ -30,6 +35,9 @@ type conn struct {
 	tx       driver.Tx // the one that is open
 	readOnly bool      // it is
 	severed  bool      // the connection is of no more use
+	given    bool      // another conn has it now
+
+	statements int // that are prepared on it
 }
 
 var (
@@ -46,8 +54,9 @@ var (
 	_ driver.QueryerContext     = direct{}
 )
 
-func wrap(base driver.Conn, g *abate.Guard) driver.Conn {
-	c := &conn{base: base, guard: g}
+func wrap(base driver.Conn, of *Connector, born time.Duration) driver.Conn {
+	c := &conn{base: base, guard: of.Guard, pool: &of.shared, born: born}
+	c.pool.open.Add(1)
 	c.execer, _ = base.(driver.ExecerContext)
 	c.queryer, _ = base.(driver.QueryerContext)
 	c.preparer, _ = base.(driver.ConnPrepareContext)
@@ -144,7 +153,14 @@ func (c *conn) prepare(ctx context.Context, query string) (driver.Stmt, error) {
 	return s, err
 }
 
-func (c *conn) Close() error { return c.base.Close() }
+// Close closes the connection, unless another caller has it by now.
+func (c *conn) Close() error {
+	c.pool.open.Add(-1)
+	if c.given {
+		return nil
+	}
+	return c.base.Close()
+}
 
 // Ping is what database/sql does not repeat.
 func (c *conn) Ping(ctx context.Context) error {
@@ -179,9 +195,13 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	return c.resetter.ResetSession(ctx)
 }
 
-// IsValid is asked before the connection goes back to the pool.
+// IsValid is asked before the connection goes back to the pool, which it does not if somebody waits for it.
 func (c *conn) IsValid() bool {
-	return !c.severed && (c.validator == nil || c.validator.IsValid())
+	if c.given || c.severed || c.validator != nil && !c.validator.IsValid() {
+		return false
+	}
+	c.given = c.pool.offer(c)
+	return !c.given
 }
 
 // failed looks at an error of a statement. database/sql repeats what brings driver.ErrBadConn, except in a transaction.
@@ -201,8 +221,14 @@ func (c *conn) look(err error) {
 		c.severed = true
 		return
 	}
-	if rule, sign := connfail.Find(err); rule.Severs && !(c.readOnly && sign == readOnlyTransaction) {
+	rule, sign := connfail.Find(err)
+	switch {
+	case !rule.Severs:
+	case !rule.OnlyWrites():
 		c.severed = true
+	case c.readOnly && sign == readOnlyTransaction:
+	default:
+		c.severed = c.severed || c.pool.recycler.GiveUp(core.Now(), c.born, rand.Uint64())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/connfail"
 )
 
@@ -21,6 +22,8 @@ type Connector struct {
 	// Guard decides when a connection may be opened, how long an attempt may take and whether there is another. Make it
 	// once, from abate.ConnectionPolicy(). A nil one lets every opening pass.
 	Guard *abate.Guard
+
+	shared shared
 }
 
 var (
@@ -40,17 +43,72 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if c.Base == nil {
 		return nil, errNoBase
 	}
-	base, err := abate.Do(ctx, c.Guard, func(ctx context.Context) (driver.Conn, error) {
-		base, err := c.Base.Connect(ctx)
+	for ctx.Err() == nil {
+		if conn, err := c.connect(ctx); conn != nil || err != nil {
+			return conn, err
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// connect opens a connection, or takes one that becomes free meanwhile. It returns nothing if that one was bad.
+func (c *Connector) connect(ctx context.Context) (driver.Conn, error) {
+	waiting, leave := context.WithCancel(ctx)
+	defer leave()
+	w := c.shared.join(leave)
+	defer c.shared.quit(w)
+	if c.scarce() {
+		if freed := w.wait(ctx, grace); freed != nil {
+			return c.renew(ctx, freed), nil
+		}
+	}
+	base, err := c.open(waiting, w)
+	if err == nil {
+		c.shared.recycler.Opened()
+		return wrap(base, c, core.Now()), nil
+	}
+	if c.full(err) { // somebody will finish with one
+		if freed := w.wait(ctx, c.Guard.Describe().Pacing.MaxWait); freed != nil {
+			return c.renew(ctx, freed), nil
+		}
+	}
+	c.shared.quit(w)
+	if freed := w.got(); freed != nil {
+		return c.renew(ctx, freed), nil
+	}
+	return nil, c.lookAgain(ctx, err)
+}
+
+// open opens a connection under the guard.
+func (c *Connector) open(ctx context.Context, w *waiter) (driver.Conn, error) {
+	base, err := abate.Do(ctx, c.Guard, func(ctx context.Context) (base driver.Conn, err error) {
+		if c.shared.take(w) {
+			return nil, abate.Ignore(context.Canceled)
+		}
+		opened := false
+		defer func() {
+			if !opened {
+				c.shared.dials(w, false)
+			}
+		}()
+		base, err = c.Base.Connect(ctx)
+		opened = err == nil
 		return base, connfail.Mark(c.Guard, err)
 	})
 	if errors.Is(err, driver.ErrBadConn) { // not before it is judged: it may wrap what the server said
 		err = unopened{err}
 	}
-	if err != nil {
-		return nil, lookAgain(ctx, err)
-	}
-	return wrap(base, c.Guard), nil
+	return base, err
+}
+
+// scarce reports whether the guard has seen an opening fail of late, and there are connections that may become free.
+func (c *Connector) scarce() bool {
+	return c.shared.open.Load() > 0 && c.Guard.State().Pacing.AtOnce > 0
+}
+
+// full reports whether the server has no connection left for a pool that has some.
+func (c *Connector) full(err error) bool {
+	return c.scarce() && connfail.Classify(err).Class == abate.Overload
 }
 
 var errNoBase = errors.New("abatesql: the Connector has no Base; it is the driver's connector, such as " +
@@ -79,9 +137,10 @@ const untilNextLook = 20 * time.Millisecond
 
 // lookAgain makes the pool look for a free connection once more if the pace is all that stands against a new one:
 // database/sql gives what becomes free only to those who wait for it, and not to those who wait in Connect.
-func lookAgain(ctx context.Context, err error) error {
+func (c *Connector) lookAgain(ctx context.Context, err error) error {
 	var refusal *abate.Error
-	if !errors.As(err, &refusal) || refusal.Reason != abate.ErrRateLimited || refusal.Attempts > 0 {
+	if !c.Guard.Describe().Pacing.Paces() || !errors.As(err, &refusal) ||
+		refusal.Reason != abate.ErrRateLimited || refusal.Attempts > 0 {
 		return err
 	}
 	pause := time.NewTimer(untilNextLook)

@@ -36,6 +36,7 @@ var (
 )
 
 func wrapStmt(base driver.Stmt, c *conn) driver.Stmt {
+	c.statements++
 	s := &stmt{conn: c, base: base, checker: c.checker}
 	s.exec, _ = base.(driver.StmtExecContext)
 	s.query, _ = base.(driver.StmtQueryContext)
@@ -48,7 +49,11 @@ func wrapStmt(base driver.Stmt, c *conn) driver.Stmt {
 	return s
 }
 
-func (s *stmt) Close() error  { return s.base.Close() }
+func (s *stmt) Close() error {
+	s.conn.statements--
+	return s.base.Close()
+}
+
 func (s *stmt) NumInput() int { return s.base.NumInput() }
 
 // Exec is for callers of the driver's interface that are older than contexts.

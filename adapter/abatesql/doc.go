@@ -14,10 +14,10 @@
 //
 // What database/sql makes of it:
 //
-//   - A caller that finds no free connection opens one, if the pool is below its maximum, and waits for its token at
-//     most the maxWait of the pace. He does not get a connection that becomes free meanwhile: keep maxWait short. For
-//     who is refused the pool looks once more after 20 ms whether a connection is free; if not, he gets the guard's
-//     error, after 60 ms in all.
+//   - A caller that finds no free connection opens one, if the pool is below its maximum. Once an opening has failed he
+//     waits for his turn, within his deadline and the maxWait of the pace, or for a connection that becomes free,
+//     whichever is first. With a pace by number the pool looks once more after 20 ms for who is refused whether a
+//     connection is free; if not, he gets the guard's error, after 60 ms in all.
 //   - At its maximum the pool lets callers wait, and opens connections for them on one goroutine, one after the other.
 //     When an opening fails, one of those who wait gets its error.
 //   - A statement whose connection turns out to be bad before anything was done is repeated by database/sql itself, at
@@ -26,7 +26,8 @@
 //     the next. Set it to SetMaxOpenConns.
 //
 // The pool's connections are ours around the driver's: they look at errors, and take a connection out of the pool whose
-// server goes down or takes no writes any more. A statement on an open connection costs no allocation more; [Unwrap]
+// server goes down; of those whose server takes no writes any more one at a time, so that who only reads keeps his.
+// A statement on an open connection costs no allocation more; [Unwrap]
 // gives those who use sql.Conn.Raw the driver's.
 //
 // # Keys

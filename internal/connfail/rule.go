@@ -46,6 +46,13 @@ type Rule struct {
 	weight int // in a tree of errors the rules of the greatest weight count
 }
 
+// takesNoWrites is the name of the rule for servers that have become replicas, or are to be.
+const takesNoWrites = "a server that takes no writes"
+
+// OnlyWrites reports whether the connection is of no more use for writes only, and another one may lead to a server
+// that takes them.
+func (r *Rule) OnlyWrites() bool { return r.Name == takesNoWrites }
+
 // How near an error came to what was wanted.
 const (
 	besideThePoint = iota // the driver has another way
@@ -87,7 +94,7 @@ var Rules = []Rule{
 	{"the server is starting", []string{"LOADING"}, Again, Again, "wait", true, fromTheServer},
 	{"the server is going down", []string{"57P01", "57P02", "57P05", "MySQL 1053", "MySQL 1077"}, Again, Again,
 		"wait for its restart or for the failover", true, fromTheServer},
-	{"a server that takes no writes", []string{"25006", "MySQL 1290", "MySQL 1836", "READONLY", "read only connection",
+	{takesNoWrites, []string{"25006", "MySQL 1290", "MySQL 1836", "READONLY", "read only connection",
 		"server is in standby mode", "session is read-only", "server is in hot standby mode"},
 		Again, Again, "wait for the failover; if it is none, the address leads to a replica", true, fromTheServer},
 	{"a server that is no replica", []string{

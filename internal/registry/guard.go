@@ -112,13 +112,13 @@ var Guard = [...]Policy[core.Policy, core.State]{
 	},
 	{ // its panels are about connections, and stand in a row of their own
 		Key:     "pacing",
-		Needs:   "perSecond",
+		Needs:   "perSecond or adaptive",
 		Page:    "pacing",
 		Enabled: func(p *core.Policy) bool { return p.Pacing.Enabled() },
 		Gauges: guardGauges{
 			{Name: "abate_pacing_per_second",
 				Help: "Attempts per second that the pacing sends at most now, in this process. Below perSecond of the policy it " +
-					"still ramps up after an outage; no action.",
+					"still ramps up after an outage; no action. 0 for an adaptive pace.",
 				Read: func(_ *core.Policy, s *core.State) float64 { return s.Pacing.PerSecond }},
 			{Name: "abate_pacing_wait_seconds",
 				Help: "How long an attempt that asked now would wait for its token. Near maxWait of the pacing attempts are " +
@@ -128,7 +128,10 @@ var Guard = [...]Policy[core.Policy, core.State]{
 					Description: "How long an attempt that asked now would wait for its token."}},
 		},
 		Facts: func(p *core.Policy, s *core.State, say Say) {
-			if p.Pacing.Enabled() {
+			if p.Pacing.Adapts() && s.Pacing.AtOnce > 0 {
+				say("Pace", "attempts at once, after a failure", "%.0f", float64(s.Pacing.AtOnce))
+			}
+			if p.Pacing.Paces() {
 				say("Pace", "attempts a second", "%.1f", s.Pacing.PerSecond)
 			}
 		},

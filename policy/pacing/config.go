@@ -8,6 +8,11 @@ type Config struct {
 	// Disabled switches the pacing off.
 	Disabled bool `yaml:"disabled"`
 
+	// Adaptive lets attempts begin freely until one fails, and after that in rounds: one attempt in the first, more in
+	// each round as long as they succeed, fewer once the other side refuses some for load. Callers wait for their round,
+	// and for an open circuit to let the next probe through. It has no effect beside perSecond, which is a pace by number.
+	Adaptive bool `yaml:"adaptive"`
+
 	// PerSecond is how many attempts each instance sends in a second once all is well. Range 0.01 to 1000000. Zero: no
 	// pacing.
 	PerSecond float64 `yaml:"perSecond" range:"0.01..1000000" example:"10"`
@@ -31,12 +36,20 @@ type Config struct {
 	RampUpFrom float64 `yaml:"rampUpFrom" range:"0.001..1" example:"0.1"`
 
 	// MaxWait is how long an attempt may wait for its token, jitter included. An attempt that would have to wait
-	// longer, or too long for its deadline, is refused at once. Range 1ms to 1h. Zero means the default, 1s.
+	// longer, or too long for its deadline, is refused at once. With adaptive it is how long a call may wait, counted from
+	// its beginning; one that begins when the other side has been away for longer than it would wait is refused at once.
+	// Range 1ms to 1h. Zero means the default, 1s, or 5s with adaptive.
 	MaxWait time.Duration `yaml:"maxWait" range:"1ms..1h" example:"1s"`
 }
 
-// Enabled reports whether there is a pace.
-func (c Config) Enabled() bool { return !c.Disabled && c.PerSecond > 0 }
+// Enabled reports whether there is a pace of either kind.
+func (c Config) Enabled() bool { return c.Paces() || c.Adapts() }
+
+// Paces reports whether there is a pace by number, which a Pacer keeps.
+func (c Config) Paces() bool { return !c.Disabled && c.PerSecond > 0 }
+
+// Adapts reports whether the pace is adaptive, which an Opener keeps.
+func (c Config) Adapts() bool { return !c.Disabled && c.Adaptive && !(c.PerSecond > 0) }
 
 // Ineffective calls idle with each setting that has no effect without PerSecond or RampUp, whether it is set, and
 // what to do about it.
@@ -49,7 +62,7 @@ func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
 	idle("burst", off && c.Burst != 0, fix)
 	idle("jitter", off && c.Jitter != 0, fix)
 	idle("rampUp", off && c.RampUp != 0, fix)
-	idle("maxWait", off && c.MaxWait != 0, fix)
+	idle("maxWait", off && !c.Adaptive && c.MaxWait != 0, fix)
 	switch {
 	case off:
 		idle("rampUpFrom", c.RampUpFrom != 0, fix)
@@ -63,6 +76,9 @@ func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
 func (c Config) WithDefaults() Config {
 	if !(c.PerSecond > 0) {
 		c.PerSecond = 0
+		if c.Adaptive {
+			c.MaxWait = within(c.MaxWait, 5*time.Second, time.Millisecond, time.Hour)
+		}
 		return c
 	}
 	c.PerSecond = within(c.PerSecond, 0, 0.01, 1e6)

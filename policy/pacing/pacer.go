@@ -28,7 +28,7 @@ func (p *Pacer) Take(now time.Duration, draw uint64, patience time.Duration) (wa
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &p.config
-	if !c.Enabled() {
+	if !c.Paces() {
 		return 0, true
 	}
 	if !p.started {
@@ -93,7 +93,7 @@ func (c *Config) when(full float64) float64 {
 func (p *Pacer) Restart(now time.Duration, draw uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := &p.config; !c.Enabled() || c.RampUp == 0 {
+	if c := &p.config; !c.Paces() || c.RampUp == 0 {
 		return
 	}
 	if !p.started || p.last < now {
@@ -112,8 +112,9 @@ func (p *Pacer) Reconfigure(c Config) {
 
 // State is the state of a pacer at one moment.
 type State struct {
-	PerSecond float64       // the pace now
+	PerSecond float64       // the pace now; 0 if it is adaptive
 	Wait      time.Duration // of a caller that asks now
+	AtOnce    int           // attempts that may begin together, by an adaptive pace; 0 for any number
 }
 
 // State reads the pacer at now, and changes nothing. It is the zero State while the pacing is off.
@@ -121,7 +122,7 @@ func (p *Pacer) State(now time.Duration) State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &p.config
-	if !c.Enabled() {
+	if !c.Paces() {
 		return State{}
 	}
 	s := State{PerSecond: c.PerSecond}

@@ -138,13 +138,14 @@ func TestAfterARestartConnectionsComeBackAtThePace(t *testing.T) {
 		t.Errorf("%d attempts to connect under a guard, %d without", b, a)
 	}
 	within(t, "time until all serve", value(t, paced, "serving < 5s"), 0.01, 5)
-	for b := 100; b < len(p.Connects); b++ { // 10 instances, at most 10 a second each, with all jitter on one side
+	for b := 100; b < len(p.Connects); b++ { // 10 instances, which come back in rounds
 		if n := p.Connects[b]; n > 30 {
 			t.Errorf("%d attempts to connect in bin %d", n, b)
 		}
 	}
+	// the pools want twice as many as the server has, and ask now and then
 	within(t, "goodput of the last second", float64(between(paced, paced.Fleets[0].Good, 19*time.Second, 20*time.Second))/
-		float64(between(paced, paced.Fleets[0].Offered, 19*time.Second, 20*time.Second)), 1, 1)
+		float64(between(paced, paced.Fleets[0].Offered, 19*time.Second, 20*time.Second)), 0.995, 1)
 }
 
 func TestGuardedConnectionsSurviveEveryFault(t *testing.T) {

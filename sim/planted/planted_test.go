@@ -37,7 +37,7 @@ var bugs = []bug{
 	{"policy/hedge/policy.go", "if samples >= MinSamples {", "if samples > 5*MinSamples {"},
 	{"policy/bulkhead/bulkhead.go", "2*waiting(word) > int64(b.maxQueue)", "2*waiting(word) < int64(b.maxQueue)"},
 	{"policy/bulkhead/bulkhead.go", "if waiting(word) >= int64(b.maxQueue) {", "if waiting(word) > int64(b.maxQueue) {"},
-	{"core/call.go", "case s.breaker.Rejecting(now) && (scarce(c) || !mayHold(c)):", "case now < 0:"},
+	{"core/call.go", "case s.breaker.Rejecting(now) && !hopeful(c, now) && (scarce(c) || !mayHold(c)):", "case now < 0:"},
 	{"core/call.go", "!s.withdraw(now, budgetCost(o.Class))", "!s.withdraw(now, budgetCost(Failure))"},
 	{"core/calltree.go", "c.below = int16(min(int(c.below)+used, MaxAllowance))", "c.below = int16(used)"},
 	{"core/calltree.go", "o.NoRetry, c.told = true, true", "c.told = true"},

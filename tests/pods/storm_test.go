@@ -118,6 +118,10 @@ func (p plan) compare(t *testing.T, s server, o order) {
 		t.Errorf("guarded pods began up to %d connections in %v, unguarded ones %d; want at most a fifth", guarded.peak, slot,
 			naive.peak)
 	}
+	if guarded.answered < naive.answered-0.01 {
+		t.Errorf("%.1f %% of the queries of guarded pods were answered in the last second, of unguarded ones %.1f %%",
+			100*guarded.answered, 100*naive.answered)
+	}
 	if guarded.refusals()*10 > naive.refusals() {
 		t.Errorf("%d connections of guarded pods came to nothing, of unguarded ones %d; want at most a tenth",
 			guarded.refusals(), naive.refusals())

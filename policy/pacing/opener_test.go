@@ -1,0 +1,205 @@
+package pacing_test
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/policy/pacing"
+)
+
+// middle draws what jitter neither shortens nor stretches.
+const middle = 1 << 63
+
+// begins is how many attempts may begin at now, of callers who have waited for long.
+func begins(o *pacing.Opener, now time.Duration, most int) (n int) {
+	for n < most && o.Enter(now, now-time.Hour, middle, false) == 0 {
+		n++
+	}
+	return n
+}
+
+func TestBeforeAFailureNobodyWaits(t *testing.T) {
+	o := pacing.NewOpener()
+	if n := begins(o, 0, 1000); n != 1000 {
+		t.Errorf("%d of 1000 may begin", n)
+	}
+	for range 1000 {
+		o.Leave(5*ms, 0, pacing.Opened)
+	}
+	for i := range 100 { // who has only just come, too, while all is well
+		if wait := o.Enter(6*ms, 6*ms, middle, false); wait != 0 {
+			t.Fatalf("caller %d waits %v", i, wait)
+		}
+	}
+}
+
+func TestBeforeAFailureCallersWaitAMomentForWordOfTheFirstTwo(t *testing.T) {
+	o := pacing.NewOpener()
+	o.Enter(0, 0, middle, false)
+	o.Enter(0, 0, middle, false)
+	wait := o.Enter(0, 0, middle, false)
+	if wait <= 0 || wait > 20*ms {
+		t.Errorf("the third waits %v", wait)
+	}
+	if wait := o.Enter(20*ms, 0, middle, false); wait != 0 {
+		t.Errorf("after 20 ms it waits another %v", wait)
+	}
+	o.Leave(20*ms, 0, pacing.Opened)
+	if wait := o.Enter(20*ms, 20*ms, middle, false); wait != 0 {
+		t.Errorf("after a success somebody waits %v", wait)
+	}
+}
+
+// After an outage of two seconds a round is one second.
+func TestAfterAnOutageEachRoundHasTwiceAsMany(t *testing.T) {
+	o := pacing.NewOpener()
+	o.Enter(0, 0, middle, false)
+	o.Leave(0, 0, pacing.Failed)
+	if n := begins(o, 50*ms, 10); n != 0 {
+		t.Errorf("%d begin before the first round is over", n)
+	}
+	if o.Enter(2*s-10*ms, 0, middle, false) != 0 {
+		t.Fatal("no probe after two seconds")
+	}
+	if n := begins(o, 2*s-5*ms, 10); n != 0 {
+		t.Errorf("%d begin beside the probe", n)
+	}
+	o.Leave(2*s, 2*s-10*ms, pacing.Opened)
+	for i, want := range []int{0, 2, 4, 8} {
+		began, n := 2*s+time.Duration(i)*s+50*ms, 0
+		for now := began; now < began+s; now += 10 * ms {
+			got := begins(o, now, 100)
+			for range got {
+				o.Leave(now, now-10*ms, pacing.Opened)
+			}
+			n += got
+		}
+		if n < want || n > want+want/2+1 {
+			t.Errorf("round %d: %d begin, want about %d", i, n, want)
+		}
+	}
+}
+
+func TestARefusalHalvesAndAFailureLeavesOne(t *testing.T) {
+	o := pacing.NewOpener()
+	begins(o, 0, 16)
+	o.Leave(10*ms, 0, pacing.Refused)
+	if got := o.State(10 * ms).AtOnce; got != 8 {
+		t.Errorf("after a refusal %d at once, of 15; want 8", got)
+	}
+	o.Leave(11*ms, 0, pacing.Refused) // began before that was known
+	if got := o.State(11 * ms).AtOnce; got != 8 {
+		t.Errorf("after one of the same moment %d", got)
+	}
+	o.Leave(12*ms, 11*ms, pacing.Refused)
+	if got := o.State(12 * ms).AtOnce; got != 4 {
+		t.Errorf("after the next %d", got)
+	}
+	o.Leave(13*ms, 12*ms, pacing.Failed)
+	if got := o.State(13 * ms).AtOnce; got != 1 {
+		t.Errorf("after a failure %d", got)
+	}
+}
+
+func TestASlowSuccessEarnsNothing(t *testing.T) {
+	o := pacing.NewOpener()
+	begins(o, 0, 3)
+	o.Leave(10*ms, 0, pacing.Opened)
+	o.Leave(10*ms, 0, pacing.Refused)
+	before := o.State(11 * ms).AtOnce
+	o.Leave(s, 0, pacing.Opened)
+	if got := o.State(s).AtOnce; got != before {
+		t.Errorf("%d at once after a slow success, %d before", got, before)
+	}
+}
+
+func TestOnceNobodyHasWaitedForTwoRoundsTheOpenerLooksOn(t *testing.T) {
+	o := pacing.NewOpener()
+	o.Enter(0, 0, middle, false)
+	o.Leave(0, 0, pacing.Failed)
+	o.Enter(150*ms, 0, middle, false)
+	o.Leave(160*ms, 150*ms, pacing.Opened)
+	if n := begins(o, s, 1000); n != 1000 {
+		t.Errorf("%d of 1000 may begin long after", n)
+	}
+	if got := o.State(s); got != (pacing.State{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhoComesLaterThanHisPatienceIntoAnOutageWaitsForOneAttempt(t *testing.T) {
+	o := pacing.NewOpener()
+	if !o.Hopeful(0, 0) {
+		t.Error("hopeless before a failure")
+	}
+	o.Leave(s, 0, pacing.Failed)
+	o.Leave(10*s, 9*s, pacing.Failed)
+	for _, row := range []struct {
+		since, patience time.Duration
+		want            bool
+	}{{2 * s, 2 * s, true}, {4 * s, 2 * s, false}, {9 * s, 9 * s, true}, {11 * s, 2 * s, true}} {
+		if got := o.Hopeful(row.since, row.patience); got != row.want {
+			t.Errorf("since %v with a patience of %v: %v", row.since, row.patience, got)
+		}
+	}
+	o.Leave(12*s, 11*s, pacing.Refused)
+	if !o.Hopeful(4*s, 2*s) {
+		t.Error("a server that is full is hopeless")
+	}
+}
+
+func TestWhatIsClosedByHandComesBackInRounds(t *testing.T) {
+	o := pacing.NewOpener()
+	o.Restart(0)
+	if n := begins(o, 0, 100); n != 1 {
+		t.Errorf("%d begin at once", n)
+	}
+}
+
+// FuzzOpener lets everything happen at any time: nobody waits for longer than the longest round, the places never grow
+// out of nothing, and once all have left and time has passed the next one may begin.
+func FuzzOpener(f *testing.F) {
+	f.Add([]byte{0, 0, 1, 0, 0, 2, 0, 0, 3, 5, 5, 5})
+	f.Add([]byte{0, 9, 1, 9, 2, 9, 3, 9, 4, 9, 0, 200, 1, 200, 0, 255})
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		o, now := pacing.NewOpener(), time.Duration(0)
+		var out []time.Duration
+		for ; len(ops) >= 2; ops = ops[2:] {
+			now += time.Duration(ops[1]) * time.Duration(ops[1]) * 100 * time.Microsecond
+			draw := binary.LittleEndian.Uint64([]byte{ops[0], ops[1], 1, 2, 3, 4, ops[1], ops[0]})
+			switch op := ops[0] % 6; {
+			case op == 5:
+				o.Restart(now)
+			case op == 0 || len(out) == 0:
+				if wait := o.Enter(now, now, draw, ops[0] > 200); wait == 0 {
+					out = append(out, now)
+				} else if wait < 0 || wait > 4*s {
+					t.Fatalf("at %v somebody waits %v", now, wait)
+				}
+			default:
+				o.Leave(now, out[0], pacing.Result(op-1))
+				out = out[1:]
+			}
+			if got := o.State(now); got.Wait < 0 || got.Wait > 3*s || got.AtOnce < 0 {
+				t.Fatalf("at %v: %+v", now, got)
+			}
+		}
+		for _, began := range out {
+			o.Leave(now, began, pacing.Neutral)
+		}
+		for range 4 {
+			if now += 4 * s; o.Enter(now, now, 0, false) == 0 {
+				return
+			}
+		}
+		t.Fatalf("nobody may begin any more: %+v", o.State(now))
+	})
+}
+
+func TestAnOpenerAllocatesNothing(t *testing.T) {
+	o := pacing.NewOpener()
+	if n := testing.AllocsPerRun(100, func() { o.Enter(0, 0, 0, false); o.Leave(0, 0, pacing.Opened) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
