@@ -23,6 +23,8 @@ type lab struct {
 	dir   string    // temporary
 	abate string    // the built binary
 	cells []*cell   // by contender, then by day
+
+	oneRun func(contender, day, uint64) (result, error) // run, but in tests
 }
 
 // playAll plays every day with everybody, and reports. complete reports whether nothing failed.
@@ -59,11 +61,8 @@ func newLab(ctx context.Context, opt options, log io.Writer) (*lab, error) {
 		return nil, err
 	}
 	l := &lab{ctx: ctx, opt: opt, log: log}
-	for _, c := range opt.contenders {
-		for _, d := range opt.days {
-			l.cells = append(l.cells, &cell{contender: c.name, day: d})
-		}
-	}
+	l.oneRun = l.run
+	l.newCells()
 	dir, err := os.MkdirTemp("", "abate-arena-")
 	if err != nil {
 		return nil, err
@@ -71,6 +70,15 @@ func newLab(ctx context.Context, opt options, log io.Writer) (*lab, error) {
 	l.dir = dir
 	// The workers of an nginx started as root are nobody, and pass through here to their own folders.
 	return l, errors.Join(os.Chmod(dir, 0o755), os.MkdirAll(opt.out, 0o755))
+}
+
+// newCells makes room for the results.
+func (l *lab) newCells() {
+	for _, c := range l.opt.contenders {
+		for _, d := range l.opt.days {
+			l.cells = append(l.cells, &cell{contender: c.name, day: d})
+		}
+	}
 }
 
 // prepare finds out who can take part, and builds abate if anybody needs it.
@@ -154,7 +162,7 @@ func (l *lab) batch(who []int, day int, seed uint64) error {
 		got := make([]outcome, len(who))
 		var running sync.WaitGroup
 		for n, i := range who {
-			running.Go(func() { got[n].result, got[n].err = l.run(l.opt.contenders[i], l.opt.days[day], seed) })
+			running.Go(func() { got[n].result, got[n].err = l.oneRun(l.opt.contenders[i], l.opt.days[day], seed) })
 		}
 		running.Wait()
 		if l.ctx.Err() != nil {
