@@ -125,13 +125,12 @@ func envoyRoute(kind envoyKind) string {
                     retry_on: connect-failure,refused-stream,reset-before-request,retriable-status-codes
                     retriable_status_codes: [503]
                     num_retries: 3
-                    per_try_timeout: %s
                     retry_back_off: {base_interval: 0.05s, max_interval: 0.5s}
                     retry_host_predicate:
                     - name: envoy.retry_host_predicates.previous_hosts
                       typed_config: {"@type": type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate}
                     host_selection_retry_max_attempts: 3
-`, seconds(patience), seconds(attemptTimeout))
+`, seconds(patience))
 }
 
 // envoyFilters are the filters before the router.
@@ -182,7 +181,7 @@ func envoyCluster(kind envoyKind, endpoints int) string {
 	waiting := 1024 // Envoy's default
 	if kind == envoyGuarded {
 		perHost = fmt.Sprintf("      per_host_thresholds: [{max_connections: %d}]\n", workers/endpoints)
-		waiting = 2 * mostAtOnce
+		waiting = mostAtOnce / 2
 	}
 	return fmt.Sprintf(`    circuit_breakers:
       thresholds:
@@ -197,5 +196,10 @@ func envoyCluster(kind envoyKind, endpoints int) string {
       max_ejection_time: 5s
       max_ejection_percent: 50
       enforcing_success_rate: 0
-`, waiting, perHost)
+    typed_extension_protocol_options:
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+        explicit_http_config: {http_protocol_options: {}}
+        common_http_protocol_options: {max_stream_duration: %s}
+`, waiting, perHost, seconds(attemptTimeout))
 }

@@ -155,9 +155,18 @@ type outcome struct {
 	err error
 }
 
+// bad reports whether the run should be repeated: it was disturbed, or a program did not start or ended, which on a busy
+// machine comes to the same.
+func (o outcome) bad() bool { return o.err != nil || o.late.disturbs() }
+
+// better reports whether it should count instead of an earlier one.
+func (o outcome) better(than outcome) bool {
+	return o.err == nil && (than.err != nil || than.late.worse(o.late))
+}
+
 // batch plays a day with some contenders at the same time, and again with those whose run was disturbed.
 func (l *lab) batch(who []int, day int, seed uint64) error {
-	best := make(map[int]result)
+	best := make(map[int]outcome)
 	for try := 0; len(who) > 0 && try <= l.opt.repeats; try++ {
 		got := make([]outcome, len(who))
 		var running sync.WaitGroup
@@ -170,25 +179,25 @@ func (l *lab) batch(who []int, day int, seed uint64) error {
 		}
 		var again []int
 		for n, i := range who {
-			c := l.cell(i, day)
-			if got[n].err != nil {
-				c.failed = got[n].err
-				l.say("%s, %s: %v", c.contender, c.day.name, c.failed)
-				continue
+			c, now := l.cell(i, day), got[n]
+			if now.err != nil {
+				l.say("%s, %s: %v", c.contender, c.day.name, now.err)
 			}
-			if before, is := best[i]; !is || before.late.worse(got[n].late) {
-				best[i] = got[n].result
+			if before, is := best[i]; !is || now.better(before) {
+				best[i] = now
 			}
-			if best[i].late.disturbs() && try < l.opt.repeats {
+			if best[i].bad() && try < l.opt.repeats {
 				c.repeated++
 				again = append(again, i)
 			}
 		}
 		who = again
 	}
-	for i, r := range best {
-		if c := l.cell(i, day); c.failed == nil {
-			c.results = append(c.results, r)
+	for i, o := range best {
+		if c := l.cell(i, day); o.err != nil {
+			c.failed = o.err
+		} else {
+			c.results = append(c.results, o.result)
 		}
 	}
 	return nil

@@ -156,19 +156,22 @@ func TestADisturbedRunIsRepeatedAndTheLeastDisturbedCounts(t *testing.T) {
 	}
 }
 
-func TestARunThatFailsIsNotRepeatedAndStopsNobodyElse(t *testing.T) {
-	opt := options{repeats: 2, days: allDays[:1], contenders: []contender{{name: "good"}, {name: "bad"}}}
+func TestARunThatFailsIsRepeatedAndStopsNobodyElse(t *testing.T) {
+	opt := options{repeats: 2, days: allDays[:1], contenders: []contender{{name: "good"}, {name: "bad"}, {name: "slow to start"}}}
 	l := playing(opt, func(c contender, try int) (result, error) {
-		if c.name == "bad" {
+		if c.name == "bad" || c.name == "slow to start" && try == 0 {
 			return result{}, errors.New("it has ended")
 		}
 		return daily(nil), nil
 	})
-	if err := l.batch([]int{0, 1}, 0, 1); err != nil {
+	if err := l.batch([]int{0, 1, 2}, 0, 1); err != nil {
 		t.Fatal(err)
 	}
-	if len(l.cell(0, 0).results) != 1 || l.cell(1, 0).failed == nil || len(l.cell(1, 0).results) != 0 {
-		t.Errorf("good: %v; bad: %v", l.cell(0, 0), l.cell(1, 0))
+	for i, want := range []struct{ results, repeated int }{{1, 0}, {0, 2}, {1, 1}} {
+		c := l.cell(i, 0)
+		if len(c.results) != want.results || c.repeated != want.repeated || (c.failed != nil) != (want.results == 0) {
+			t.Errorf("%s: %d results, %d repetitions, %v", c.contender, len(c.results), c.repeated, c.failed)
+		}
 	}
 }
 
