@@ -10,8 +10,8 @@ import (
 	"github.com/abate-go/abate/adapter/abatehttp"
 )
 
-// guarded is a transport under DefaultPolicy. What the rig gives everybody is all that is added: an attempt's time limit,
-// and the caller's patience, which the context says.
+// guarded is a transport under DefaultPolicy. What the rig gives everybody is all that is added: an attempt's time
+// limit, and the caller's patience, which the context says.
 func guarded(next http.RoundTripper) (http.RoundTripper, error) {
 	p := abate.DefaultPolicy()
 	p.AttemptTimeout = attemptTimeout
@@ -35,13 +35,14 @@ func (r *rig) urls() string {
 
 // callPolicy is DefaultPolicy with the rig's two times.
 func callPolicy(urls string) string {
-	return fmt.Sprintf("services:\n  arena:\n    timeout: %v\n    attemptTimeout: %v\n    upstreams: %s\n    routes: [{path: /}]\n",
-		patience, attemptTimeout, urls)
+	return fmt.Sprintf("services:\n  arena:\n    timeout: %v\n    attemptTimeout: %v\n    upstreams: %s\n"+
+		"    routes: [{path: /}]\n", patience, attemptTimeout, urls)
 }
 
 // gatePolicy is DefaultProtection. Its callers wait for one attempt's time, as those of nothing do.
 func gatePolicy(addr, urls string) string {
-	return fmt.Sprintf("protect:\n  arena:\n    listen: %s\n    timeout: %v\n    upstreams: %s\n", addr, attemptTimeout, urls)
+	return fmt.Sprintf("protect:\n  arena:\n    listen: %s\n    timeout: %v\n    upstreams: %s\n", addr,
+		attemptTimeout, urls)
 }
 
 // startAbate runs the proxy under a policy file.

@@ -93,8 +93,8 @@ func startNaive(r *rig) (caller, error) {
 }
 
 // startFailsafe composes what failsafe-go has, from the outside: retries under its budget; its adaptive limit, which
-// lets a few wait; the time limit of an attempt. There is no circuit breaker and no throttler: both refuse for a fixed
-// time or by a share of the past, which made every column worse where the limiter was there already.
+// lets a few wait; the time limit of an attempt. There is no circuit breaker and no throttler: both refuse, for a fixed
+// time or by a share of the past, what would be answered, and the limit bounds a hang already.
 func startFailsafe(r *rig) (caller, error) {
 	retries := failsafehttp.NewRetryPolicyBuilder().
 		WithMaxRetries(3).

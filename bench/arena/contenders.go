@@ -26,7 +26,8 @@ var allContenders = []contender{
 	{name: "naive", what: "three retries at once after any failure, each of a second", start: startNaive},
 	{name: "envoy", what: "its defaults: no retries, no ejection, 1,024 requests at once",
 		available: haveEnvoy, start: startEnvoy(envoyPlain)},
-	{name: "envoy-guarded", what: "retries under a budget of 20 %, ejection, admission control, 20 requests at once and a short queue",
+	{name: "envoy-guarded",
+		what:      "retries under a budget of 20 %, ejection, admission control, 20 requests at once and a short queue",
 		available: haveEnvoy, start: startEnvoy(envoyGuarded)},
 	{name: "envoy-adaptive", what: "adaptive concurrency in place of the fixed limit and of admission control",
 		available: haveEnvoy, start: startEnvoy(envoyAdaptive)},
@@ -38,10 +39,12 @@ var allContenders = []contender{
 	{name: "failsafe-go", what: "retries under a budget, adaptive limit with a queue, time limit", start: startFailsafe},
 	{name: "abate library", what: "DefaultPolicy in the caller", start: startLibrary},
 	{name: "abate sidecar", what: "DefaultPolicy in abate proxy", available: haveAbate, start: startSidecar},
-	{name: "abate gateway", what: "the same with --gateway, which does not retry", available: haveAbate, start: startGateway},
+	{name: "abate gateway", what: "the same with --gateway, which does not retry",
+		available: haveAbate, start: startGateway},
 	{name: "abate gate", what: "DefaultProtection in abate proxy, in front of the service; callers as nothing",
 		available: haveAbate, start: startGate},
-	{name: "abate guard+gate", what: "the library's callers, and the gate", available: haveAbate, start: startGuardAndGate},
+	{name: "abate guard+gate", what: "the library's callers, and the gate",
+		available: haveAbate, start: startGuardAndGate},
 }
 
 // haveAbate is always so: a lab builds it, and fails if it cannot.

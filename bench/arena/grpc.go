@@ -45,7 +45,8 @@ func serveGRPC(ctx context.Context, l net.Listener, e *endpoint) {
 }
 
 // grpcService is the service config: retries of UNAVAILABLE with the pauses that the others have, under retryThrottling
-// as gRFC A6 shows it. There is no time limit of an attempt in gRPC, so a call has that of an attempt, retries included.
+// as gRFC A6 shows it. There is no time limit of an attempt in gRPC, so a call has that of an attempt, retries
+// included.
 var grpcService = fmt.Sprintf(`{
   "loadBalancingConfig": [{"round_robin": {}}],
   "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},

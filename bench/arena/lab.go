@@ -155,8 +155,8 @@ type outcome struct {
 	err error
 }
 
-// bad reports whether the run should be repeated: it was disturbed, or a program did not start or ended, which on a busy
-// machine comes to the same.
+// bad reports whether the run should be repeated: it was disturbed, or a program did not start or ended, which on a
+// busy machine comes to the same.
 func (o outcome) bad() bool { return o.err != nil || o.late.disturbs() }
 
 // better reports whether it should count instead of an earlier one.

@@ -6,8 +6,8 @@
 //	go run ./bench/arena -days hang,bursts -contenders 'nothing,abate library'
 //	go run ./bench/arena -write docs/arena.md  puts the table into the page
 //
-// make arena runs the first. docs/arena.md says how to read what comes out; bench/out/arena/index.html has the curves and
-// is written anew after each day. What is not installed is left out, with a line that says how to get it.
+// make arena runs the first. docs/arena.md says how to read what comes out; bench/out/arena/index.html has the curves
+// and is written anew after each day. What is not installed is left out, with a line that says how to get it.
 //
 // The service, the callers and the libraries run in this process, everybody else's programs beside it. Needs Linux.
 //
@@ -80,8 +80,10 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	fs := flag.NewFlagSet("arena", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.IntVar(&opt.passes, "passes", 0, "play every day this `many` times, interleaved (default 3; 1 with -quick)")
-	fs.IntVar(&opt.beside, "beside", 2*runtime.NumCPU(), "so `many` contenders at the same time, each with its own service")
-	fs.IntVar(&opt.repeats, "repeats", 2, "repeat a run that was disturbed so many `times` at most; the least disturbed counts")
+	fs.IntVar(&opt.beside, "beside", 2*runtime.NumCPU(),
+		"so `many` contenders at the same time, each with its own service")
+	fs.IntVar(&opt.repeats, "repeats", 2,
+		"repeat a run that was disturbed so many `times` at most; the least disturbed counts")
 	fs.Uint64Var(&opt.seed, "seed", 1, "of the times at which requests come")
 	fs.BoolVar(&quick, "quick", false, "only the storms hang, slow and errors, once")
 	fs.StringVar(&days, "days", "", "only these, as in `hang,bursts`")

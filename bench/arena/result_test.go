@@ -157,7 +157,8 @@ func TestADisturbedRunIsRepeatedAndTheLeastDisturbedCounts(t *testing.T) {
 }
 
 func TestARunThatFailsIsRepeatedAndStopsNobodyElse(t *testing.T) {
-	opt := options{repeats: 2, days: allDays[:1], contenders: []contender{{name: "good"}, {name: "bad"}, {name: "slow to start"}}}
+	opt := options{repeats: 2, days: allDays[:1], contenders: []contender{
+		{name: "good"}, {name: "bad"}, {name: "slow to start"}}}
 	l := playing(opt, func(c contender, try int) (result, error) {
 		if c.name == "bad" || c.name == "slow to start" && try == 0 {
 			return result{}, errors.New("it has ended")

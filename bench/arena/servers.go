@@ -21,11 +21,11 @@ func startHAProxy(r *rig) (caller, error) {
 	return r.throughProxy(addr), r.start("haproxy", addr, []string{"haproxy", "-db", "-f", path})
 }
 
-// haproxyConfig is HAProxy as somebody sets it up who knows the service: as many requests at a server as it has workers,
-// so that the queue is here, where a request that has waited too long is given up before it costs anything. A request
-// may wait for what its attempt leaves of the caller's patience. Answered failures and those to connect are retried, a
-// time limit is not: half of the patience is gone. Of several servers one that fails ten times in a row is left out
-// until it takes a connection, which is looked at after half a second.
+// haproxyConfig is HAProxy as somebody sets it up who knows the service: as many requests at a server as it has
+// workers, so that the queue is here, where a request that has waited too long is given up before it costs anything. A
+// request may wait for what its attempt leaves of the caller's patience. Answered failures and those to connect are
+// retried, a time limit is not: half of the patience is gone. Of several servers one that fails ten times in a row is
+// left out until it takes a connection, which is looked at after half a second.
 func haproxyConfig(addr string, endpoints []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `global
@@ -69,10 +69,10 @@ func startNginx(r *rig) (caller, error) {
 	return r.throughProxy(addr), r.start("nginx", addr, []string{"nginx", "-e", "stderr", "-p", r.dir, "-c", path})
 }
 
-// nginxConfig is nginx with what the free one has: a limit of requests at once without a queue, so it is eight times the
-// workers, what they do in 0.4 s; and a retry at the next server. A lone server is listed twice, because nginx asks each
-// one once: a second attempt helps in a brown-out and costs nothing when errors come at once. After a time limit there
-// is none. max_fails takes a bad server out of several for a second.
+// nginxConfig is nginx with what the free one has: a limit of requests at once without a queue, so it is eight times
+// the workers, what they do in 0.4 s; and a retry at the next server. A lone server is listed twice, because nginx asks
+// each one once: a second attempt helps in a brown-out and costs nothing when errors come at once. After a time limit
+// there is none. max_fails takes a bad server out of several for a second.
 func nginxConfig(addr string, endpoints []string) string {
 	list, fails := endpoints, "max_fails=5 fail_timeout=1s"
 	if len(list) == 1 {

@@ -73,12 +73,14 @@ func (l *lab) about() []string {
 			latest.p99.Round(100*time.Microsecond), latest.most.Round(time.Millisecond)),
 	}
 	if disturbed > 0 {
-		lines = append(lines, fmt.Sprintf("- BUSY MACHINE: %d of %d runs are disturbed all the same, and marked ~", disturbed, runs))
+		lines = append(lines, fmt.Sprintf("- BUSY MACHINE: %d of %d runs are disturbed all the same, and marked ~",
+			disturbed, runs))
 	}
 	return lines
 }
 
-// writeTable writes some days: answered of all requests / back to 95 % after. What is best, or less than a point below, is bold.
+// writeTable writes some days: answered of all requests / back to 95 % after. What is best, or less than a point
+// below, is bold.
 func (l *lab) writeTable(b *strings.Builder, from, to int) {
 	fmt.Fprint(b, "| answered / back after |")
 	rule := "|---|"
@@ -137,7 +139,8 @@ func backText(back time.Duration) string {
 
 // writeSummary writes what the columns come to for each contender.
 func (l *lab) writeSummary(b *strings.Builder) {
-	fmt.Fprint(b, "| over all days | answered, mean | of the best, or less than a point below | furthest below the best | attempts a request, most |\n")
+	fmt.Fprint(b, "| over all days | answered, mean | of the best, or less than a point below | "+
+		"furthest below the best | attempts a request, most |\n")
 	fmt.Fprintln(b, "|---|---|---|---|---|")
 	for i, c := range l.opt.contenders {
 		sum, days, top, most := 0.0, 0, 0, 0.0

@@ -92,7 +92,8 @@ func (p *Process) Await(ctx context.Context, addr string, probe func(context.Con
 		case <-p.done:
 			return fmt.Errorf("%s ended at once: %s", p.name, p.LastWords(someWords))
 		case <-deadline.C:
-			return fmt.Errorf("%s does not answer at %s after %v: %w; it says: %s", p.name, addr, startLimit, err, p.LastWords(someWords))
+			return fmt.Errorf("%s does not answer at %s after %v: %w; it says: %s", p.name, addr, startLimit, err,
+				p.LastWords(someWords))
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

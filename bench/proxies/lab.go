@@ -169,7 +169,8 @@ func (l *lab) measure(m mode) (rows []row, err error) {
 
 // sample starts one target, measures it and stops it. Of a run that was disturbed and its repetitions the least
 // disturbed counts.
-func (l *lab) sample(m mode, name, upstreamAddr string, upstream *program.Process) (best sample, repeated int, err error) {
+func (l *lab) sample(m mode, name, upstreamAddr string, upstream *program.Process) (best sample, repeated int,
+	err error) {
 	s := started{addr: upstreamAddr, upstream: upstream}
 	t := allTargets[slices.IndexFunc(allTargets, func(t target) bool { return t.name == name })]
 	if t.argv != nil {
