@@ -48,7 +48,7 @@ func runChats(l *lab, m mode, s started, duration time.Duration) (sample, error)
 	if _, err := unaryShapes[0].drive(l.ctx, s.addr, l.opt.warmUp); err != nil {
 		return nil, err
 	}
-	memory, err := watchMemory(s.measured().pid())
+	memory, err := watchMemory(s.measured().PID())
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func runIdle(l *lab, s started, n int) (sample, error) {
 	if _, err := l.load(s.addr, l.opt.warmUp); err != nil { // so that what does not grow with connections is there
 		return nil, err
 	}
-	pid := s.measured().pid()
+	pid := s.measured().PID()
 	kbBefore, err := residentKB(pid)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/abate-go/abate/bench/program"
 	"github.com/abate-go/abate/internal/loopback"
 )
 
@@ -33,12 +34,12 @@ type lab struct {
 
 // newLab makes the temporary folder; close removes it.
 func newLab(ctx context.Context, opt options, log io.Writer) (*lab, error) {
-	if !supported {
+	if !program.Supported {
 		return nil, errors.New("processor time and memory are read from /proc, so this needs Linux")
 	}
 	l := &lab{ctx: ctx, opt: opt, log: log, absent: make(map[string]error)}
 	var err error
-	if l.files, err = raiseFileLimit(); err != nil {
+	if l.files, err = program.RaiseFileLimit(); err != nil {
 		return nil, err
 	}
 	if l.dir, err = os.MkdirTemp("", "abate-proxies-"); err != nil {
@@ -107,20 +108,20 @@ func (m mode) passesOf(opt options) int {
 // started is a target that runs, ready to be measured.
 type started struct {
 	addr     string
-	proxy    *process // nil when the upstream is asked directly
-	upstream *process
+	proxy    *program.Process // nil when the upstream is asked directly
+	upstream *program.Process
 }
 
 // pids are the proxy's and the upstream's; the proxy's is 0 when there is none.
 func (s started) pids() (proxy, upstream int) {
 	if s.proxy != nil {
-		proxy = s.proxy.pid()
+		proxy = s.proxy.PID()
 	}
-	return proxy, s.upstream.pid()
+	return proxy, s.upstream.PID()
 }
 
 // measured is whose memory counts: the proxy's, or the upstream's when there is none.
-func (s started) measured() *process {
+func (s started) measured() *program.Process {
 	if s.proxy != nil {
 		return s.proxy
 	}
@@ -133,11 +134,11 @@ func (l *lab) measure(m mode) (rows []row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, upstream.stop()) }()
+	defer func() { err = errors.Join(err, upstream.Stop()) }()
 	l.upstream = what
 	for _, t := range l.targets {
 		r := row{target: t.name}
-		if why := l.absent[t.name]; errors.As(why, new(errNotThere)) {
+		if why := l.absent[t.name]; errors.As(why, new(program.Missing)) {
 			r.absent = why.Error()
 		} else if r.err = why; slices.Contains(m.without, t.name) {
 			continue
@@ -168,20 +169,21 @@ func (l *lab) measure(m mode) (rows []row, err error) {
 
 // sample starts one target, measures it and stops it. Of a run that was disturbed and its repetitions the least
 // disturbed counts.
-func (l *lab) sample(m mode, name, upstreamAddr string, upstream *process) (best sample, repeated int, err error) {
+func (l *lab) sample(m mode, name, upstreamAddr string, upstream *program.Process) (best sample, repeated int,
+	err error) {
 	s := started{addr: upstreamAddr, upstream: upstream}
 	t := allTargets[slices.IndexFunc(allTargets, func(t target) bool { return t.name == name })]
 	if t.argv != nil {
 		if s.proxy, s.addr, err = l.start(m, t, upstreamAddr); err != nil {
 			return nil, 0, err
 		}
-		defer func() { err = errors.Join(err, s.proxy.stop()) }()
+		defer func() { err = errors.Join(err, s.proxy.Stop()) }()
 	}
 	for {
 		now, err := m.run(l, m, s)
 		if err != nil {
-			if s.measured().ended() {
-				err = fmt.Errorf("%w; %s has ended: %s", err, name, s.measured().lastWords())
+			if s.measured().Ended() {
+				err = fmt.Errorf("%w; %s has ended: %s", err, name, s.measured().LastWords(600))
 			}
 			return nil, repeated, err
 		}
@@ -196,7 +198,7 @@ func (l *lab) sample(m mode, name, upstreamAddr string, upstream *process) (best
 }
 
 // start brings a target up at an address of its own.
-func (l *lab) start(m mode, t target, upstream string) (*process, string, error) {
+func (l *lab) start(m mode, t target, upstream string) (*program.Process, string, error) {
 	addr, err := loopback.Address()
 	if err != nil {
 		return nil, "", err
@@ -205,12 +207,12 @@ func (l *lab) start(m mode, t target, upstream string) (*process, string, error)
 	if err != nil {
 		return nil, "", err
 	}
-	p, err := startProcess(l.dir, t.name, 2, argv)
+	p, err := program.Start(l.dir, t.name, 2, argv)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := p.awaitAnswers(l.ctx, addr, m.probe()); err != nil {
-		return nil, "", errors.Join(err, p.stop())
+	if err := p.Await(l.ctx, addr, m.probe()); err != nil {
+		return nil, "", errors.Join(err, p.Stop())
 	}
 	return p, addr, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -105,39 +104,5 @@ func TestMissingProgramIsNoFailureButAFailureIs(t *testing.T) {
 		"abate,httputil")
 	if code != 1 || !strings.Contains(stdout, "\nabate: could not be measured: not built: ") {
 		t.Errorf("without go: exit code %d, %s%s", code, stdout, stderr)
-	}
-}
-
-func TestProcessThatEndsOrDoesNotStartSaysWhy(t *testing.T) {
-	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := startProcess(dir, "actor", 1, []string{self, serveWord, "hamlet", "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.awaitAnswers(t.Context(), "127.0.0.1:1", probe); err == nil ||
-		!strings.Contains(err.Error(), `there is no part "hamlet"`) {
-		t.Errorf("awaiting: %v", err)
-	}
-	if err := p.stop(); err != nil {
-		t.Errorf("stopping what has ended: %v", err)
-	}
-	if _, err := startProcess(dir, "none", 1, []string{filepath.Join(dir, "none")}); err == nil ||
-		!strings.Contains(err.Error(), "does not start") {
-		t.Errorf("starting what is not there: %v", err)
-	}
-}
-
-func TestEnvironmentTunesNobody(t *testing.T) {
-	t.Setenv("GOGC", "off")
-	t.Setenv("GOMAXPROCS", "7")
-	t.Setenv("HARMLESS", "yes")
-	env := strings.Join(environment(2), "\n")
-	if !strings.Contains(env, "GOMAXPROCS=2\n") || strings.Contains(env, "GOMAXPROCS=7") ||
-		strings.Contains(env, "GOGC") || !strings.Contains(env, "HARMLESS=yes") {
-		t.Error(env)
 	}
 }

@@ -72,7 +72,7 @@ func runLoad(l *lab, m mode, s started) (sample, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	kb, err := residentKB(s.measured().pid())
+	kb, err := residentKB(s.measured().PID())
 	perTenThousand := func(ticks int64) float64 { return float64(ticks) / ticksPerSecond / float64(r.requests) * 10000 }
 	result := sample{
 		rate:        float64(r.requests) / r.took.Seconds(),

@@ -50,7 +50,7 @@ func runStream(l *lab, m mode, s started) (sample, error) {
 			return nil, err
 		}
 	}
-	memory, err := watchMemory(s.measured().pid())
+	memory, err := watchMemory(s.measured().PID())
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/abate-go/abate/bench/program"
 	"github.com/abate-go/abate/internal/loopback"
 )
 
@@ -116,16 +116,11 @@ func (l *lab) write(file, text string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o644)
 }
 
-// errNotThere says why a target takes no part without anything being wrong.
-type errNotThere string
-
-func (e errNotThere) Error() string { return string(e) }
-
 // available returns an error that says why a target cannot be started, or nil if it can.
 func (l *lab) available(t target) error {
 	if t.program != "" {
-		if _, err := exec.LookPath(t.program); err != nil {
-			return errNotThere("not installed")
+		if err := program.Installed(t.program); err != nil {
+			return err
 		}
 	}
 	if t.name == ourProxy || t.name == ingress {
@@ -134,46 +129,18 @@ func (l *lab) available(t target) error {
 	return nil
 }
 
-const abatePackage = "github.com/abate-go/abate/cmd/abate-proxy"
-
-// buildAbate builds the real binary, as a user gets it, from the workspace that the working directory belongs to.
+// buildAbate builds the proxy once.
 func (l *lab) buildAbate() error {
 	if l.abate != "" && l.absent[ourProxy] == nil { // for another target
 		return nil
 	}
 	l.abate = filepath.Join(l.dir, "abate")
-	out, err := l.output("go", "build", "-o", l.abate, abatePackage)
-	if err != nil {
-		return fmt.Errorf("not built: %w: %s", err, firstLine(out))
-	}
-	out, err = l.output(l.abate, "proxy", "-h")
-	if strings.Contains(out, "there is no command") {
-		return errNotThere("not built: this abate has no command proxy")
-	}
-	if err != nil {
-		return fmt.Errorf("abate proxy -h: %w: %s", err, firstLine(out))
-	}
-	return nil
-}
-
-// output runs a short command to its end.
-func (l *lab) output(argv ...string) (string, error) {
-	cmd := exec.CommandContext(l.ctx, argv[0], argv[1:]...)
-	isolate(cmd)
-	cmd.Cancel = func() error { interrupt(cmd.Process.Pid); return nil } // the go command cleans up after itself
-	cmd.WaitDelay = stopLimit
-	out, err := cmd.CombinedOutput()
-	return string(out), errors.Join(context.Cause(l.ctx), err)
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
+	return program.BuildAbate(l.ctx, l.abate)
 }
 
 // startUpstream starts what all targets pass requests on to: nginx, which costs least, or this command where nginx is
 // missing, the answers are long or gRPC is spoken.
-func (l *lab) startUpstream(m mode) (p *process, addr, what string, err error) {
+func (l *lab) startUpstream(m mode) (p *program.Process, addr, what string, err error) {
 	if addr, err = loopback.Address(); err != nil {
 		return nil, "", "", err
 	}
@@ -181,11 +148,11 @@ func (l *lab) startUpstream(m mode) (p *process, addr, what string, err error) {
 	if err != nil {
 		return nil, "", "", err
 	}
-	if p, err = startProcess(l.dir, "upstream", processors, argv); err != nil {
+	if p, err = program.Start(l.dir, "upstream", processors, argv); err != nil {
 		return nil, "", "", err
 	}
-	if err = p.awaitAnswers(l.ctx, addr, m.probe()); err != nil {
-		return nil, "", "", errors.Join(err, p.stop())
+	if err = p.Await(l.ctx, addr, m.probe()); err != nil {
+		return nil, "", "", errors.Join(err, p.Stop())
 	}
 	return p, addr, what, nil
 }
@@ -196,7 +163,7 @@ func (l *lab) upstreamCommand(m mode, addr string) (argv []string, what string, 
 	switch {
 	case m.grpc:
 		argv, err = part("upstream")(l, m, addr, "")
-		return argv, "grpc-go " + dependency(grpcModule) + ", which echoes raw messages", 1, err
+		return argv, "grpc-go " + program.Dependency(grpcModule) + ", which echoes raw messages", 1, err
 	case m.stream > 0:
 		argv, err = part("upstream")(l, m, addr, "")
 		return argv, "net/http, one answer of " + strconv.FormatInt(m.stream, 10) + " bytes", 2, err

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/abate-go/abate/bench/program"
 )
 
 // The load: so many connections with one request in flight on each, from so many threads.
@@ -38,7 +40,7 @@ func (l *lab) load(addr string, duration time.Duration) (loadResult, error) {
 	if l.wrk == "" {
 		return ownLoad(l.ctx, addr, duration)
 	}
-	out, err := l.output(append([]string{l.wrk}, wrkArguments(addr, duration)...)...)
+	out, err := program.Output(l.ctx, append([]string{l.wrk}, wrkArguments(addr, duration)...)...)
 	if err != nil {
 		return loadResult{}, fmt.Errorf("wrk: %w: %s", err, out)
 	}

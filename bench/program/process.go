@@ -1,4 +1,5 @@
-package main
+// Package program builds and starts the programs that the commands of this module measure, and sees that none is left.
+package program
 
 import (
 	"bytes"
@@ -16,20 +17,21 @@ import (
 const (
 	startLimit = 15 * time.Second
 	stopLimit  = 3 * time.Second
+	someWords  = 600 // bytes of what a program wrote
 )
 
-// process is a program that was started for the measurement, in a process group of its own: a Ctrl-C in the terminal
+// Process is a program that was started for the measurement, in a process group of its own: a Ctrl-C in the terminal
 // reaches this command only, which then stops the others in order.
-type process struct {
+type Process struct {
 	name string
 	cmd  *exec.Cmd
 	log  string        // file with everything it wrote
 	done chan struct{} // closed when it has ended
 }
 
-// startProcess starts a program. What it writes goes to a file in dir.
-func startProcess(dir, name string, processors int, argv []string) (*process, error) {
-	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
+// Start starts a program, with so many processors if it is one in Go. What it writes goes to a file in dir.
+func Start(dir, name string, processors int, argv []string) (*Process, error) {
+	p := &Process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
 	log, err := os.Create(p.log)
 	if err != nil {
 		return nil, err
@@ -62,10 +64,11 @@ func environment(processors int) []string {
 	return env
 }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
+// PID is the number of its process, and of its process group.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// ended reports whether the program runs no more.
-func (p *process) ended() bool {
+// Ended reports whether the program runs no more.
+func (p *Process) Ended() bool {
 	select {
 	case <-p.done:
 		return true
@@ -74,52 +77,53 @@ func (p *process) ended() bool {
 	}
 }
 
-// awaitAnswers waits until the program answers requests at addr as the upstream does, which probe finds out.
-func (p *process) awaitAnswers(ctx context.Context, addr string, probe func(context.Context, string) error) error {
+// Await waits until the program answers requests at addr as the upstream does, which probe finds out.
+func (p *Process) Await(ctx context.Context, addr string, probe func(context.Context, string) error) error {
 	deadline := time.NewTimer(startLimit)
 	defer deadline.Stop()
 	for {
 		err := probe(ctx, addr)
-		if err == nil && !p.ended() {
+		if err == nil && !p.Ended() {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.done:
-			return fmt.Errorf("%s ended at once: %s", p.name, p.lastWords())
+			return fmt.Errorf("%s ended at once: %s", p.name, p.LastWords(someWords))
 		case <-deadline.C:
-			return fmt.Errorf("%s does not answer at %s after %v: %w; it says: %s", p.name, addr, startLimit, err, p.lastWords())
+			return fmt.Errorf("%s does not answer at %s after %v: %w; it says: %s", p.name, addr, startLimit, err,
+				p.LastWords(someWords))
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// lastWords are the last lines of what the program wrote.
-func (p *process) lastWords() string {
+// LastWords are the last bytes of what the program wrote, so many at most.
+func (p *Process) LastWords(most int) string {
 	text, err := os.ReadFile(p.log)
 	text = bytes.TrimSpace(text)
 	if err != nil || len(text) == 0 {
 		return "(nothing)"
 	}
-	if n := len(text); n > 600 {
-		text = append([]byte("... "), text[n-600:]...)
+	if n := len(text); n > most {
+		text = append([]byte("... "), text[n-most:]...)
 	}
 	return string(text)
 }
 
-// stop ends the program and all its children: politely first, then for good.
-func (p *process) stop() error {
-	if p.ended() {
+// Stop ends the program and all its children: politely first, then for good.
+func (p *Process) Stop() error {
+	if p.Ended() {
 		return nil
 	}
-	terminate(p.pid())
+	terminate(p.PID())
 	select {
 	case <-p.done:
 		return nil
 	case <-time.After(stopLimit):
 	}
-	kill(p.pid())
+	kill(p.PID())
 	select {
 	case <-p.done:
 		return nil
