@@ -101,11 +101,11 @@ func TestSlowClientsHoldNoSlots(t *testing.T) {
 		{"TLS to HTTP1", func() loiterer { return overTLS }, http1, 25, true},
 		{"h2c to HTTP1", overHTTP2, http1, 25, false},
 		{"h2c to h2c", overHTTP2, h2c, 25, false},
-		{"many, HTTP1 to HTTP1", func() loiterer { return overHTTP1 }, http1, 500, false},
-		{"many, h2c to h2c", overHTTP2, h2c, 500, false},
+		{"many HTTP1 to HTTP1", func() loiterer { return overHTTP1 }, http1, 500, false},
+		{"many h2c to h2c", overHTTP2, h2c, 500, false},
 	} {
 		for _, request := range []string{"read", "send"} {
-			t.Run(c.name+", "+request, func(t *testing.T) {
+			t.Run(c.name+" "+request, func(t *testing.T) {
 				if testing.Short() && c.n > 25 {
 					return
 				}
