@@ -327,7 +327,8 @@ func (x *placesProgram) check() {
 	case x.exact && (st.InFlight != handled-lent+awake || st.Queued != waiting):
 		x.t.Errorf("%d requests have a place, %d of them lent, %d were given one, %d wait; %+v", handled, lent, awake,
 			waiting, st)
-	case x.exact && st.InFlight > x.most+x.loans, st.InFlight < st.Limit && st.Queued > 0 && !x.gate.Describe().Shed.Shadow:
+	case x.exact && st.InFlight > x.most+x.loans,
+		st.InFlight < st.Limit && st.Queued > 0 && !x.gate.Describe().Shed.Shadow:
 		x.t.Errorf("%+v", st)
 	case st.InFlight+st.Queued > handled-lent+awake+waiting:
 		x.t.Errorf("%d requests have a place, %d of them lent, %d were given one, %d wait; %+v", handled, lent, awake,

@@ -213,8 +213,8 @@ func (a *Arrival) LeaveQueue(now time.Duration, w *shed.Waiter, cause error) cor
 }
 
 // Done ends an arrival that was handled: the service is through with it. What it came to teaches the limits: the time
-// of a Success counts; an Overload, or what ended past its deadline, was too much; other failures say nothing. While the
-// slot was lent the service was not at work, so that time does not count.
+// of a Success counts; an Overload, or what ended past its deadline, was too much; other failures say nothing.
+// While the slot was lent the service was not at work, so that time does not count.
 func (a *Arrival) Done(now time.Duration, class core.Class) {
 	a.Resume(now)
 	if a.held {

@@ -9,9 +9,9 @@ type lending struct {
 	away  time.Duration // for how long it was lent, all in all
 }
 
-// Lend gives the slot of a request that is handled to others, while the service waits for the request's client: for the
-// rest of what it sends, or until it takes more of the answer. A slot that is lent already stays so. Resume ends that,
-// or Done.
+// Lend gives the slot of a request that is handled to others, while the service waits for the request's client:
+// for the rest of what it sends, or until it takes more of the answer. A slot that is lent already stays so.
+// Resume ends that, or Done.
 func (a *Arrival) Lend(now time.Duration) {
 	if a.lent {
 		return
@@ -22,8 +22,8 @@ func (a *Arrival) Lend(now time.Duration) {
 	}
 }
 
-// Resume takes the slot again: the client has done its part. It does not queue, whatever the limit says: what has begun
-// may hold what others wait for. Without a Lend before it, it does nothing.
+// Resume takes the slot again: the client has done its part. It does not queue, whatever the limit says: what has
+// begun may hold what others wait for. Without a Lend before it, it does nothing.
 func (a *Arrival) Resume(now time.Duration) {
 	if !a.lent {
 		return

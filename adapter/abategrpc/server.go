@@ -163,7 +163,8 @@ func (s *Server) Unary(
 
 // Stream is the interceptor for streaming methods. The call holds its slot until its first message or its header goes
 // out, or until it ends: what lasts longer says nothing about the service, and an event stream that is open for an
-// hour must not keep others out. While it waits for a message of its client the slot is lent. Its time limit holds to the end, for a handler that waits for a message too; if it
+// hour must not keep others out. While it waits for a message of its client the slot is lent. Its time limit holds to
+// the end, for a handler that waits for a message too; if it
 // is the gate's own, such a wait costs a goroutine, and the message must not be used again after it has failed.
 // Idempotency keys are for unary calls, and not looked at here.
 func (s *Server) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
@@ -197,8 +198,8 @@ type gatedStream struct {
 // Context has the deadline, the call tree and the priority of the call.
 func (w *gatedStream) Context() context.Context { return w.ctx }
 
-// RecvMsg reads a message, until the time limit: grpc-go's own RecvMsg knows only that of the client. While it waits for
-// the client the slot is lent.
+// RecvMsg reads a message, until the time limit: grpc-go's own RecvMsg knows only that of the client. While it waits
+// for the client the slot is lent.
 func (w *gatedStream) RecvMsg(m any) error {
 	if w.Lends && !w.begun.Load() {
 		w.server.watch.Begin(&w.reads, &w.Loan)

@@ -31,7 +31,7 @@ func (s stalled) SetTrailer(metadata.MD)       {}
 const tick = 30 * time.Millisecond
 
 func TestClientsThatAreSlowHoldNoSlots(t *testing.T) {
-	for _, timeout := range []time.Duration{0, time.Hour} { // with one of the gate's own, messages are read beside the handler
+	for _, timeout := range []time.Duration{0, time.Hour} { // with the gate's own, messages are read beside the handler
 		for name, handle := range map[string]func(grpc.ServerStream) error{
 			"senders": func(ss grpc.ServerStream) error { return ss.RecvMsg(new(text)) },
 			"readers": func(ss grpc.ServerStream) error { return ss.SendMsg(new(text)) },
@@ -77,8 +77,9 @@ func holdNoSlots(t *testing.T, timeout time.Duration, handle func(grpc.ServerStr
 	}
 	close(on)
 	synctest.Wait()
-	if refused, done := log.all(inbound.RequestRefused), log.all(inbound.RequestDone); len(refused) > 0 || len(done) != n+1 {
-		t.Errorf("%d were refused, %d done", len(refused), len(done))
+	refused, done := len(log.all(inbound.RequestRefused)), len(log.all(inbound.RequestDone))
+	if refused > 0 || done != n+1 {
+		t.Errorf("%d were refused, %d done", refused, done)
 	}
 	if st := g.State().Shed; st.InFlight != 0 {
 		t.Errorf("in the end: %+v", st)

@@ -69,12 +69,12 @@ func (x *exchange) beginWrite() { x.handler.watch.Begin(&x.writes, &x.Loan) }
 
 func (x *exchange) endWrite() { x.handler.watch.End(&x.writes, &x.Loan) }
 
-// filePiece is how much of a file is sent by one sendfile: for so much a client may need longer than an operation that
-// does not wait.
+// filePiece is how much of a file is sent by one sendfile: for so much a client may need longer than an operation
+// that does not wait.
 const filePiece = 1 << 20
 
-// sendFrom has to read all of src, by sendfile if src is a file. A file is read in pieces, each of which is an operation
-// on the client; while anything else is read, it is not the client that is waited for.
+// sendFrom has to read all of src, by sendfile if src is a file. A file is read in pieces, each of which is an
+// operation on the client; while anything else is read, it is not the client that is waited for.
 func (x *exchange) sendFrom(to io.ReaderFrom, src io.Reader) (n int64, err error) {
 	if !x.Lends {
 		return to.ReadFrom(src)

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// slowAfter is how long an operation on a client's connection lasts before it counts as waiting for the client. A write
-// that finds room, and a read of what has come, copy memory: some microseconds. What may hold them up beside the client
-// is the wait for a processor, and a goroutine of Go has that no longer than 10 ms before it is the next one's turn.
+// slowAfter is how long an operation on a client's connection lasts before it counts as waiting for the client. A
+// write that finds room, and a read of what has come, copy memory: some microseconds. What may hold them up beside
+// the client is the wait for a processor, and a goroutine of Go has that no longer than 10 ms before it is the
+// next one's turn.
 const slowAfter = 10 * time.Millisecond
 
-// Watch finds the operations that wait for clients, for drivers that do not see the sockets: those that last. A driver
-// has one for all its requests, so that an operation that does not wait costs two turns of a mutex and no timer. A timer
-// runs for 10 ms at a time, while there are operations. The zero Watch is ready for use.
+// Watch finds the operations that wait for clients, for drivers that do not see the sockets: those that last. A
+// driver has one for all its requests, so that an operation that does not wait costs two turns of a mutex and no
+// timer. A timer runs for 10 ms at a time, while there are operations. The zero Watch is ready for use.
 type Watch struct {
 	mu    sync.Mutex
 	first *Side // of those with an operation under way that is not known to wait
@@ -20,11 +21,11 @@ type Watch struct {
 	armed bool
 }
 
-// Side is one side of the exchange with a client: what is read from it, or what is written to it. Its driver says when an
-// operation begins and when it has ended. One that lasts waits for the client, and its slot is lent until it has ended. A
-// client that was slow once is taken to be slow from then on: for its next operations on this side the slot is lent from
-// their beginning, so that a thousand pieces do not hold it for a thousand times 10 ms. One goroutine at a time uses a
-// Side. The mutex of the Watch guards it.
+// Side is one side of the exchange with a client: what is read from it, or what is written to it. Its driver says
+// when an operation begins and when it has ended. One that lasts waits for the client, and its slot is lent until
+// it has ended. A client that was slow once is taken to be slow from then on: for its next operations on this side
+// the slot is lent from their beginning, so that a thousand pieces do not hold it for a thousand times 10 ms. One
+// goroutine at a time uses a Side. The mutex of the Watch guards it.
 type Side struct {
 	loan       *Loan
 	prev, next *Side

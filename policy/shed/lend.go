@@ -2,9 +2,9 @@ package shed
 
 import "time"
 
-// Lend gives the place of p to others for a while, because its request waits for its client and the service has nothing
-// to do for it. What became of the request stays open, so nothing is learned. Resume has to follow before p is released.
-// A permit without a place, and one that is lent already, are left alone.
+// Lend gives the place of p to others for a while, because its request waits for its client and the service has
+// nothing to do for it. What became of the request stays open, so nothing is learned. Resume has to follow before
+// p is released. A permit without a place, and one that is lent already, are left alone.
 func (s *Shedder) Lend(now time.Duration, p *Permit) {
 	if p.kind&(held|lent) != held {
 		return

@@ -133,7 +133,7 @@ func (s *Stream) Write(p []byte, end bool, until time.Duration) error {
 	return err
 }
 
-// WriteNow is Write without a wait: it writes the beginning of p, as far as there is window and room for it, and returns
+// WriteNow is Write without a wait: it writes the beginning of p, as far as there is window and room for it. It returns
 // how much that was.
 func (s *Stream) WriteNow(p []byte) (n int, err error) {
 	c := s.conn
