@@ -26,6 +26,7 @@ type placed struct {
 	queued  bool
 	woken   bool
 	handled bool
+	lent    bool // while it is handled
 }
 
 // placesProgram is a gate, its requests, and the books that are kept beside them.
@@ -40,6 +41,7 @@ type placesProgram struct {
 
 	exact   bool // every request that is handled has a place
 	most    int  // the highest limit that there was, if exact
+	loans   int  // the most that were lent at a time: by so many more may be handled
 	asked   int  // arrivals
 	ended   int
 	away    int // refused
@@ -239,6 +241,8 @@ func (x *placesProgram) gone(a *placed) {
 func (x *placesProgram) move(a *placed) {
 	d := &x.dice
 	switch {
+	case a.handled && d.roll(3) > 0:
+		x.lend(a, d.roll(2) == 1)
 	case a.handled:
 		x.note("done")
 		x.done(a, abate.Class(d.roll(4)))
@@ -257,6 +261,24 @@ func (x *placesProgram) move(a *placed) {
 	case d.roll(3) == 1:
 		x.leave(a, nil)
 	}
+}
+
+// lend has a's slot lent or taken again, also once more than needed.
+func (x *placesProgram) lend(a *placed, lend bool) {
+	if a.lent = lend; lend {
+		x.note("is lent")
+		a.Lend(x.now)
+	} else {
+		x.note("is resumed")
+		a.Resume(x.now)
+	}
+	lent := 0
+	for _, other := range x.live {
+		if other.handled && other.lent {
+			lent++
+		}
+	}
+	x.loans = max(x.loans, lent)
 }
 
 func (x *placesProgram) leave(a *placed, cause error) {
@@ -284,12 +306,14 @@ func (x *placesProgram) end(a *placed) {
 
 // check compares the gate with the books.
 func (x *placesProgram) check() {
-	handled, waiting, awake, undecided := 0, 0, 0, 0
+	handled, waiting, awake, undecided, lent := 0, 0, 0, 0, 0
 	for _, a := range x.live {
 		_, reason := a.w.Outcome()
 		switch {
 		case a.handled:
-			handled++
+			if handled++; a.lent {
+				lent++
+			}
 		case a.queued && !a.woken:
 			waiting++
 		case a.queued && reason == shed.None:
@@ -300,12 +324,15 @@ func (x *placesProgram) check() {
 	}
 	st := x.gate.StateAt(x.now).Shed
 	switch {
-	case x.exact && (st.InFlight != handled+awake || st.Queued != waiting):
-		x.t.Errorf("%d requests have a place, %d were given one, %d wait; %+v", handled, awake, waiting, st)
-	case x.exact && st.InFlight > x.most, st.InFlight < st.Limit && st.Queued > 0 && !x.gate.Describe().Shed.Shadow:
+	case x.exact && (st.InFlight != handled-lent+awake || st.Queued != waiting):
+		x.t.Errorf("%d requests have a place, %d of them lent, %d were given one, %d wait; %+v", handled, lent, awake,
+			waiting, st)
+	case x.exact && st.InFlight > x.most+x.loans,
+		st.InFlight < st.Limit && st.Queued > 0 && !x.gate.Describe().Shed.Shadow:
 		x.t.Errorf("%+v", st)
-	case st.InFlight+st.Queued > handled+awake+waiting:
-		x.t.Errorf("%d requests have a place, %d were given one, %d wait; %+v", handled, awake, waiting, st)
+	case st.InFlight+st.Queued > handled-lent+awake+waiting:
+		x.t.Errorf("%d requests have a place, %d of them lent, %d were given one, %d wait; %+v", handled, lent, awake,
+			waiting, st)
 	}
 	if x.inside != handled || x.refused != x.away {
 		x.t.Errorf("the observer knows of %d requests inside and %d refused, there are %d and %d", x.inside, x.refused,

@@ -45,6 +45,7 @@ type Arrival struct {
 	deadline time.Duration
 	limited  bool // limit is set
 	held     bool // permit is
+	lending
 }
 
 // Refusal is why a gate refused a request, and what its caller should be told.
@@ -213,20 +214,22 @@ func (a *Arrival) LeaveQueue(now time.Duration, w *shed.Waiter, cause error) cor
 
 // Done ends an arrival that was handled: the service is through with it. What it came to teaches the limits: the time
 // of a Success counts; an Overload, or what ended past its deadline, was too much; other failures say nothing.
+// While the slot was lent the service was not at work, so that time does not count.
 func (a *Arrival) Done(now time.Duration, class core.Class) {
+	a.Resume(now)
 	if a.held {
 		a.held = false
 		a.s.shedder.Release(now, a.permit, a.result(now, class))
 	}
 	if a.s.observer != nil {
 		a.s.emit(GateEvent{Kind: RequestDone, At: now, Priority: a.request.Priority, Attempt: a.request.Attempt,
-			Class: class, Latency: now - a.handled})
+			Class: class, Latency: now - a.handled - a.away})
 	}
 }
 
 func (a *Arrival) result(now time.Duration, class core.Class) shed.Result {
 	switch {
-	case class == core.Overload, class == core.Failure && now >= a.deadline:
+	case class == core.Overload, class == core.Failure && now-a.away >= a.deadline:
 		return shed.Dropped
 	case class == core.Success:
 		return shed.Done

@@ -60,7 +60,7 @@ type GateEvent struct {
 	Reason   error // an Err… value
 	Shed     shed.Reason
 	Delay    time.Duration // since the arrival
-	Latency  time.Duration // since the service got it
+	Latency  time.Duration // since the service got it, without the time for which its slot was lent
 	Over     bool
 	Shadow   bool
 	Detail   string

@@ -26,6 +26,7 @@ type arrival struct {
 	post    *post
 	trees   *calltree.Table
 	machine inbound.Arrival
+	loan    holding.Loan    // of its slot, while it waits for the client
 	request inbound.Request // what the gate is told
 	asked   bool            // it has been told
 	lines   []byte          // room for what the gate adds to an answer
@@ -279,6 +280,7 @@ func (in *arrival) comparesBodies() bool { return in.keys != nil && in.hasKey }
 // leaveGate gives the arrival back. What it refers to may be overwritten from here on.
 func (r *request) leaveGate(answered bool) {
 	if in := r.in; in != nil {
+		r.client.lend(nil)
 		in.leaveTree(answered)
 		*in = arrival{lines: in.lines[:0]}
 		arrivals.Put(in)
@@ -290,6 +292,7 @@ func (r *request) leaveGate(answered bool) {
 func (in *arrival) served(class abate.Class) {
 	if in != nil && in.open {
 		in.open = false
+		in.loan.Close()
 		in.machine.Done(core.Now(), class)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
 )
@@ -48,10 +49,14 @@ type client interface {
 	// ends it.
 	hook(up *h2.Stream) bool
 	unhook()
-	// sink is the socket to which content can be moved without reading it, within stall; nil if there is none.
+	// sink is the socket to which content can be moved without reading it, within stall; nil if there is none, or if it
+	// has to be known whether the client or the service is waited for.
 	// takeOver gives the connection away, with what has been read of it; nil if it cannot be given away.
 	sink(stall time.Duration) *net.TCPConn
 	takeOver() (nc net.Conn, early []byte)
+
+	// lend has the waits for the client lend the slot that the request holds at its gate, until lend(nil).
+	lend(*holding.Loan)
 
 	// origin is where it comes from; multiplexed reports whether it speaks HTTP/2.
 	origin() *origin

@@ -22,6 +22,7 @@ type clientSocket struct {
 	ready func(fd uintptr) bool
 	rerr  error // of the last call of ready
 	in    input
+	lends lendingConn // the connection, below TLS if that is spoken
 
 	readBy, writeBy time.Duration // the deadlines set on the socket, on the guards' clock; 0 when none
 }
@@ -30,6 +31,14 @@ type clientSocket struct {
 type underTLS struct {
 	tcp *net.TCPConn
 	raw syscall.RawConn
+}
+
+// conn is what the content of a request is read from, and answers are written to.
+func (s *clientSocket) conn() net.Conn {
+	if s.lends.loan != nil && s.under == nil {
+		return &s.lends
+	}
+	return s.nc
 }
 
 // bare is the client's TCP connection, under TLS if that is spoken; nil if it is none.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
 )
@@ -58,7 +59,7 @@ func (c *clientConn) hook(*h2.Stream) bool { return false }
 func (c *clientConn) unhook() {}
 
 func (c *clientConn) sink(stall time.Duration) *net.TCPConn {
-	if c.sock.tcp == nil || c.out.chunked || c.out.bare {
+	if c.sock.tcp == nil || c.out.chunked || c.out.bare || c.sock.lends.loan != nil {
 		return nil
 	}
 	c.out.flush()
@@ -75,5 +76,7 @@ func (c *clientConn) takeOver() (nc net.Conn, early []byte) {
 	c.sock.in.put()
 	return c.sock.nc, early
 }
+
+func (c *clientConn) lend(loan *holding.Loan) { c.sock.lends.loan = loan }
 
 func (c *clientConn) origin() *origin { return &c.from }

@@ -39,7 +39,8 @@
 // Abate-Retry-Allowance or the name of its trace (package calltree). Of a program that passes on neither nothing is
 // known, and its calls are the first of their trees.
 //
-// A slot at a gate is held from the admission to the last byte of the answer. Not held is one by a body of known
+// A slot at a gate is held from the admission to the last byte of the answer, and lent while the client is waited for
+// (lendingconn.go): for more of its request, or for room in its socket or window. Not held is one by a body of known
 // length up to MaxBufferedBody, which is read before; by a stream of events or a protocol that was switched to, from
 // the head of the answer on; and by a client that has left, unless its request has an idempotency key: that is
 // finished, within the lease of the key, so that the client's next try finds the answer.

@@ -90,6 +90,7 @@ func (d *door) welcome(nc net.Conn) {
 	if c.sock.tcp, _ = nc.(*net.TCPConn); c.sock.tcp != nil && rawSockets {
 		c.sock.raw, _ = c.sock.tcp.SyscallConn()
 	}
+	c.sock.lends.over(nc, c.sock.raw)
 	untaken.Bound(nc, p.config.StallTimeout)
 	secure := d.secure.Load()
 	if secure != nil {
@@ -99,7 +100,7 @@ func (d *door) welcome(nc net.Conn) {
 			nc.Close()
 			return
 		}
-		c.sock.nc, c.from.tls = tls.Server(nc, config), true
+		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, config), true
 	}
 	l.enter(c)
 	defer l.leave(c)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/core"
+	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
 )
@@ -49,9 +50,10 @@ type stream struct {
 	data    []byte     // of it, read and not used
 	read    atomic.Bool
 	failed  bool
-	ended   bool // the answer is
-	bare    bool // the answer has no content
-	expects bool // Expect: 100-continue
+	ended   bool          // the answer is
+	bare    bool          // the answer has no content
+	expects bool          // Expect: 100-continue
+	loan    *holding.Loan // of the slot at a gate; nil while none is held
 
 	hooked bool       // left is called when the client leaves
 	waits  *h2.Stream // what it is waiting for then
@@ -235,7 +237,7 @@ func (st *stream) next(until time.Duration) ([]byte, error) {
 	if !st.x.req.rpc || st.x.body.kind == toHold {
 		until = min(until, later(core.Now(), st.x.req.plane.config.StallTimeout))
 	}
-	data, err := st.h2.Next(until)
+	data, err := st.receive(until)
 	switch err {
 	case io.EOF:
 		st.read.Store(true)
@@ -245,6 +247,21 @@ func (st *stream) next(until time.Duration) ([]byte, error) {
 		err = errStopped
 	}
 	return data, err
+}
+
+// receive takes what has come, or waits for it.
+func (st *stream) receive(until time.Duration) ([]byte, error) {
+	if st.loan == nil {
+		return st.h2.Next(until)
+	}
+	if data, complete := st.h2.Take(); len(data) > 0 {
+		return data, nil
+	} else if complete {
+		return nil, io.EOF
+	}
+	st.loan.Wait()
+	defer st.loan.Resume()
+	return st.h2.Next(until)
 }
 
 // hook has waits for up end when the client leaves.
@@ -274,8 +291,14 @@ func (st *stream) begin(a *head) {
 	if bodiless(a.status) || end && st.x.req.rpc {
 		length = -1
 	}
+	if st.loan != nil && st.h2.Crowded() {
+		st.loan.Wait()
+		defer st.loan.Resume()
+	}
 	st.done(st.h2.WriteHead(a.status, st.fields, length, end), end)
 }
+
+func (st *stream) lend(loan *holding.Loan) { st.loan = loan }
 
 // done notes how a write went, which may have been the last.
 func (st *stream) done(err error, end bool) {
@@ -284,9 +307,19 @@ func (st *stream) done(err error, end bool) {
 }
 
 func (st *stream) write(p []byte) {
-	if !st.bare && !st.failed && !st.ended {
-		st.done(st.h2.Write(p, false, core.NoDeadline), false)
+	if st.bare || st.failed || st.ended {
+		return
 	}
+	if st.loan != nil {
+		n, err := st.h2.WriteNow(p)
+		if p = p[n:]; err != nil || len(p) == 0 {
+			st.done(err, false)
+			return
+		}
+		st.loan.Wait()
+		defer st.loan.Resume()
+	}
+	st.done(st.h2.Write(p, false, core.NoDeadline), false)
 }
 
 func (st *stream) flush() { st.h2.Flush() }

@@ -52,7 +52,11 @@ func (x *exchange) arrive() error {
 
 // handle has the service do the request, or what is remembered of an earlier try answer it.
 func (x *exchange) handle(now, until time.Duration) error {
-	x.req.in.open = true
+	in := x.req.in
+	if in.open = true; in.machine.Holds() {
+		in.loan.Open(&in.machine)
+		x.req.client.lend(&in.loan)
+	}
 	if x.req.in.keys != nil {
 		if run, err := x.claim(until); !run {
 			return err

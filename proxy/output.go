@@ -99,7 +99,7 @@ func (o *output) flush() {
 		return
 	}
 	o.sock.setWriteDeadline()
-	if _, err := o.sock.nc.Write(o.b); err != nil {
+	if _, err := o.sock.conn().Write(o.b); err != nil {
 		o.broken = true
 	}
 	o.b = o.b[:0]
@@ -110,9 +110,9 @@ func (o *output) send(pieces net.Buffers) {
 	o.sock.setWriteDeadline()
 	var err error
 	if len(pieces) == 1 {
-		_, err = o.sock.nc.Write(pieces[0])
+		_, err = o.sock.conn().Write(pieces[0])
 	} else {
-		_, err = pieces.WriteTo(o.sock.nc)
+		_, err = pieces.WriteTo(o.sock.conn())
 	}
 	if err != nil {
 		o.broken = true

@@ -129,7 +129,7 @@ func (b *requestBody) socket(p []byte, until time.Duration) (int, error) {
 		if b.halt.Load() { // looked at after the deadline is set: stop sets one after it
 			return 0, errStopped
 		}
-		n, err := s.nc.Read(p)
+		n, err := s.conn().Read(p)
 		switch {
 		case n > 0:
 			return n, nil

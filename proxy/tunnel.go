@@ -74,6 +74,9 @@ func cut(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn() // closed by itself it would say that all had come
 	}
+	if l, ok := c.(*lendingConn); ok {
+		c = l.NetConn()
+	}
 	if t, ok := c.(*net.TCPConn); ok {
 		t.SetLinger(0)
 	}

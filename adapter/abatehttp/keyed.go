@@ -65,7 +65,7 @@ func (x *exchange) handleKeyed(s *serving.Sender, store idempotency.Store, c *id
 		return
 	case claim.Held:
 		k.record = record{
-			out: x.out, before: maps.Clone(x.out.Header()), max: c.MaxAnswer,
+			out: x.out, send: x.send, before: maps.Clone(x.out.Header()), max: c.MaxAnswer,
 			mark: func(status int) bool { return k.Mark(status, x.Until) }, grow: k.Grow, shrink: k.Shrink,
 			bodyless: r.Method == http.MethodHead,
 		}

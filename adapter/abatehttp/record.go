@@ -19,11 +19,12 @@ import (
 // request was done, before the first byte goes out. A body that does not fit passes as it comes, and is not stored.
 type record struct {
 	out    http.ResponseWriter
-	before http.Header             // the header when the handler began
-	max    int                     // bytes of body
-	mark   func(status int) bool   // records that the request was done; false if that was not confirmed
-	grow   func(from, to int) bool // whether there is memory for that much of it
-	shrink func()                  // there is none of it in memory any more
+	send   func([]byte) (int, error) // writes to out
+	before http.Header               // the header when the handler began
+	max    int                       // bytes of body
+	mark   func(status int) bool     // records that the request was done; false if that was not confirmed
+	grow   func(from, to int) bool   // whether there is memory for that much of it
+	shrink func()                    // there is none of it in memory any more
 
 	streams func()      // called when the body begins to pass as it comes; nil afterwards
 	unwatch func() bool // ends what streams began
@@ -123,7 +124,7 @@ func (r *record) pass(p []byte) (int, error) {
 		r.body = nil
 		r.shrink()
 	}
-	return r.out.Write(p)
+	return r.send(p)
 }
 
 // flush passes on what was held back.
@@ -134,7 +135,7 @@ func (r *record) flush() error {
 	if r.sent >= len(r.body) {
 		return nil
 	}
-	n, err := r.out.Write(r.body[r.sent:])
+	n, err := r.send(r.body[r.sent:])
 	r.sent += n
 	return err
 }

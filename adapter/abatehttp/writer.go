@@ -77,7 +77,7 @@ func (x *exchange) Write(p []byte) (int, error) {
 	if x.key != nil {
 		return x.key.record.write(p)
 	}
-	return x.out.Write(p)
+	return x.send(p)
 }
 
 // WriteString passes a part of the body on.
@@ -86,7 +86,7 @@ func (x *exchange) WriteString(s string) (int, error) {
 	if x.key != nil {
 		return x.key.record.write([]byte(s))
 	}
-	return io.WriteString(x.out, s)
+	return x.sendString(s)
 }
 
 // beginImplicitly is for a body that may come without a head. If the body is held back, the head is not: what Next does
@@ -117,8 +117,8 @@ func (f flusher) FlushError() error {
 			return err
 		}
 	}
+	x.settle(x.class()) // before: a client that does not read must not hold the slot
 	err := http.NewResponseController(x.out).Flush()
-	x.settle(x.class())
 	if x.key != nil && !x.key.record.partial { // see record.write
 		return nil
 	}
@@ -151,5 +151,5 @@ func (h hijacker) ReadFrom(src io.Reader) (int64, error) {
 		return io.Copy(struct{ io.Writer }{x}, src)
 	}
 	x.beginImplicitly()
-	return from.ReadFrom(src)
+	return x.sendFrom(from, src)
 }

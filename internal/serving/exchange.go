@@ -12,11 +12,14 @@ import (
 )
 
 // Exchange is a request that a gate decides about, from its arrival until the service is through with it. One that was
-// admitted is settled exactly once. It is not used again for another request.
+// admitted is settled exactly once. Until then its slot is lent while it waits for its client. It is not used again for
+// another request.
 type Exchange struct {
 	Gate    *inbound.Gate
 	Arrival inbound.Arrival
 	Until   time.Duration // when the request has to be done
+	Loan    Loan          // of its slot, while it waits for its client
+	Lends   bool          // it has a slot to lend
 	nearEnd time.Duration // from when on a client that leaves has waited as long as it could
 	settled bool
 }
@@ -37,6 +40,9 @@ func (x *Exchange) Enter(client context.Context, s *Sender) *Problem {
 		return ProblemOf(x.Arrival.Refusal())
 	}
 	x.Admit(s.now, step.Until)
+	if x.Lends = x.Arrival.Holds(); x.Lends {
+		x.Loan.Open(&x.Arrival)
+	}
 	return nil
 }
 
@@ -105,10 +111,11 @@ func (x *Exchange) Settle(client context.Context, class abate.Class) {
 		return
 	}
 	x.settled = true
+	x.Loan.Close()
 	now := core.Now()
 	if class != abate.Ignored && client.Err() == context.Canceled {
 		class = abate.Ignored
-		if now >= x.nearEnd {
+		if now-x.Arrival.Away(now) >= x.nearEnd {
 			class = abate.Overload // too slow for its callers
 		}
 	}

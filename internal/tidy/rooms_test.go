@@ -19,7 +19,7 @@ type room struct {
 // rooms lists the rooms of packages that are too large to be read as one, from the bottom up. Every file has one.
 var rooms = map[string][]room{
 	"proxy": {
-		{"the wire", "backlog_linux backlog_other buffer clock config fields grpcstatus " +
+		{"the wire", "backlog_linux backlog_other buffer clock config fields grpcstatus lendingconn " +
 			"loglines sharing socket_blind socket_linux socket_other socket_unix tunnel watched"},
 		{"services", "endpoint http2_pool pool post route secrets transport upstreamconn upstreamslots"},
 		{"the plane", "plane"},

@@ -15,7 +15,7 @@ const tcpUserTimeout = 18
 // write has left there is out of this program's sight, and the kernel by itself tries for many minutes, also after the
 // connection was closed. A negative d takes the limit away.
 func Bound(nc net.Conn, d time.Duration) {
-	if under, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS
+	for under, ok := nc.(within); ok; under, ok = nc.(within) {
 		nc = under.NetConn()
 	}
 	tcp, ok := nc.(*net.TCPConn)
@@ -34,3 +34,6 @@ func Bound(nc net.Conn, d time.Duration) {
 		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, ms) // without it all goes on as before
 	})
 }
+
+// within is what goes over another connection, as TLS does.
+type within interface{ NetConn() net.Conn }

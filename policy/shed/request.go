@@ -101,6 +101,7 @@ type Permit struct {
 const (
 	held    = 1 << iota // it has a place
 	sampled             // how long it takes is learned from
+	lent                // others have its place; start is how long it had it before
 )
 
 // laterAttempts is the number from which attempts are no longer distinguished.

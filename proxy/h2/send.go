@@ -133,6 +133,30 @@ func (s *Stream) Write(p []byte, end bool, until time.Duration) error {
 	return err
 }
 
+// WriteNow is Write without a wait: it writes the beginning of p, as far as there is window and room for it. It returns
+// how much that was.
+func (s *Stream) WriteNow(p []byte) (n int, err error) {
+	c := s.conn
+	c.mu.Lock()
+	if err = s.mayWrite(s.headSent); err == nil {
+		n = s.putAll(p, false)
+	}
+	c.line.leave(&s.send)
+	if n < len(p) || c.out.waiting() >= flushFrom {
+		c.flushAndUnlock()
+	} else {
+		c.mu.Unlock()
+	}
+	return n, err
+}
+
+// Crowded reports whether there is no room for a head: the peer takes nothing for the moment.
+func (s *Stream) Crowded() bool {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	return !s.conn.out.hasRoom()
+}
+
 // putAll is put, and makes room by writing out what there is. mu is held, but free in between.
 func (s *Stream) putAll(p []byte, end bool) (n int) {
 	c := s.conn

@@ -60,6 +60,10 @@ var leaks = []bug{
 		"if permit, reason := w.Outcome(); left && reason == shed.None {"},
 	{"inbound/arrival.go", "		a.s.shedder.Release(now, a.permit, a.result(now, class))\n",
 		"		if class != core.Ignored {\n			a.s.shedder.Release(now, a.permit, a.result(now, class))\n		}\n"},
+	{"inbound/arrival.go", "	a.Resume(now)\n", ""}, // a slot that is lent to the end
+	{"inbound/lend.go", "	a.lent, a.since = true, now\n", "	a.lent, a.since = a.held, now\n	a.held = false\n"},
+	{"policy/shed/lend.go", "	p.kind &^= lent\n", ""},
+	{"policy/shed/lend.go", "			s.count(p.caller, 1)\n", ""},
 	{"policy/shed/shedder.go", "	s.count(p.caller, -1)\n", ""},
 	{"policy/shed/wait.go", "	w.permit = s.permit(now, s.admissions, w.permit.caller)\n",
 		"	w.permit = s.permit(now, s.admissions, 0)\n"},
