@@ -30,15 +30,6 @@ type Config struct {
 	unlisted bool // the file of Policy does not list the service
 }
 
-// Progress is the last second of an act.
-type Progress struct {
-	Act     string
-	Elapsed time.Duration // since the end of the warm-up; 0 and less within it
-	Trouble bool          // something is wrong
-	Waiting int           // in the service's queue now
-	Second
-}
-
 // Quickstart is the scenario of Default, a file of package scenarios.
 const Quickstart = "quickstart.yaml"
 

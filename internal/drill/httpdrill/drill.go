@@ -208,14 +208,6 @@ func (a *act) TearDown() {
 	}
 }
 
-// progress is what happened in the second before a time.
-func (a *act) progress(at time.Duration) Progress {
-	return Progress{
-		Act: a.variant.Name, Elapsed: at, Trouble: a.config.trouble(at - 1), Waiting: a.servers[a.front].Waiting(),
-		Second: a.record.Between(a.front, at-time.Second, at),
-	}
-}
-
 // result is what came of an act that is torn down.
 func (a *act) result() ActResult {
 	r := a.config.actResult(a.cast, a.record, a.reached)

@@ -64,20 +64,6 @@ func (c Config) actIntro(v *scenario.Variant) string {
 	return text + ", within " + strings.Join(bounds, " and ") + "."
 }
 
-// String is one line of live progress.
-func (p Progress) String() string {
-	state := "all is well"
-	switch {
-	case p.Elapsed <= 0:
-		state = "warming up"
-	case p.Trouble:
-		state = "TROUBLE"
-	}
-	return fmt.Sprintf("%-9s %3.0f s  attempts %5s/s  answered %4s/s  queue %5s  %s",
-		p.Act, p.Elapsed.Seconds(), figures.Thousands(float64(p.Attempts)), figures.Thousands(float64(p.Answered)),
-		figures.Thousands(float64(p.Waiting)), state)
-}
-
 // Report writes what came of the drill for people: a table, plots, and a closing sentence.
 func (r *Result) Report(w io.Writer) {
 	report := drill.Report{Interrupted: r.Interrupted, Table: r.table(), Verdict: r.Verdict}

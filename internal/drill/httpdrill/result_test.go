@@ -216,18 +216,3 @@ func TestReportOfAnInterruptedDrillShowsWhatIsKnown(t *testing.T) {
 		t.Errorf("report:\n%s", out.String())
 	}
 }
-
-func TestProgressIsALine(t *testing.T) {
-	for want, p := range map[string]Progress{
-		"unguarded   7 s  attempts 1,020/s  answered    3/s  queue   900  TROUBLE": {
-			Act: "unguarded", Elapsed: 7 * time.Second, Trouble: true, Waiting: 900,
-			Second: Second{Attempts: 1020, Answered: 3}},
-		"unguarded   8 s  attempts     0/s  answered    0/s  queue     0  all is well": {
-			Act: "unguarded", Elapsed: 8 * time.Second,
-		},
-	} {
-		if got := p.String(); got != want {
-			t.Errorf("progress %q, want %q", got, want)
-		}
-	}
-}
