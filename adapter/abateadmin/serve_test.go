@@ -529,6 +529,11 @@ func TestAStreamTellsEverythingOnceAndThenWhatHasChanged(t *testing.T) {
 	if e := r.until(func(e event) bool { return e.Head != nil }); len(e.Head.Acts) != 1 || e.Head.Title != "shop" {
 		t.Errorf("%+v", e.Head)
 	}
+	s.Page.Begin("again")
+	s.guard("b", abate.DefaultPolicy())
+	if e := r.until(func(e event) bool { return e.Full }); len(e.Rows) > 1 || len(e.Sparks) != 0 {
+		t.Errorf("nothing of what was before is of the run that begins: %+v", e)
+	}
 }
 
 // TestAFrameOfAThousandGuardsIsAsLargeAsWhatHasChanged: the first has everything, and a quiet second costs next to

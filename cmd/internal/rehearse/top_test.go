@@ -218,6 +218,22 @@ func TestTopIsAsWideAsTheScreen(t *testing.T) {
 	}
 }
 
+func TestTopTellsTheWholeStoryOnANarrowScreen(t *testing.T) {
+	v := topView{snapshot: topRows(), width: 40, height: 30, opened: "b"}
+	v.snapshot.Rows[1].Story = abateadmin.Story{
+		Cause: "The circuit opened because too large a share of the attempts failed.\x1b[31m",
+		Next:  "The next probe is sent in 40 ms.",
+	}
+	want := "  Cause   The circuit opened because too\n" +
+		"          large a share of the attempts\n" +
+		"          failed.\uFFFD[31m\n" +
+		"  Next    The next probe is sent in\n" +
+		"          40 ms."
+	if got := strings.Join(v.screen(), "\n"); !strings.Contains(got, want) {
+		t.Errorf("\n%s\nwant in it\n%s", got, want)
+	}
+}
+
 // plainLine takes colours off.
 func plainLine(line string) string {
 	for {

@@ -31,6 +31,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		if c.Progress != nil {
 			d.EachSecond = func(at time.Duration) { c.Progress(a.progress(at)) }
 		}
+		c.Watch.begin(name)
 		if err := d.Run(ctx, a); err != nil {
 			return Result{}, fmt.Errorf("act %q: %w", name, err)
 		}

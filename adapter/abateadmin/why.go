@@ -1,0 +1,218 @@
+package abateadmin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/registry"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+// Story says in sentences what is the matter with a guard or a gate. A part is "" if there is nothing to say.
+type Story struct {
+	// Cause is why it is so, Effect what it does to calls or requests, and Next what comes next.
+	Cause  string `json:"cause,omitempty"`
+	Effect string `json:"effect,omitempty"`
+	Next   string `json:"next,omitempty"`
+}
+
+// past is what a story is made of besides the state of now: what happened lately.
+type past struct {
+	tally   tally  // of the window
+	opening string // why a circuit opened last, as the breaker says it
+	refusal string // what was the most frequent reason to refuse
+	err     string // the newest error
+}
+
+// lately looks a history up. Refusals are those of the causes from..to for which there are words.
+func (h *history) lately(now time.Duration, t tally, from, to int, words func(int) string) past {
+	p := past{tally: t, opening: h.notes.lastOpening()}
+	most := 0
+	for i := from; i < to; i++ {
+		if n := h.causes(now, i, window/stepSize+1); n > most && words(i) != "" {
+			most, p.refusal = n, words(i)
+		}
+	}
+	if all := h.faults.all(); len(all) > 0 && now-all[0].At < window*time.Second {
+		p.err = all[0].Text
+	}
+	return p
+}
+
+// refusesCalls is the cause of a guard if it can keep a whole call from being sent; "" for those that end retries.
+func refusesCalls(which int) string {
+	if which >= refusals && which < refusals+len(registry.Reasons) {
+		switch registry.Reasons[which-refusals].Err {
+		case core.ErrBudgetExhausted, core.ErrAttemptsExhausted, core.ErrTreeExhausted, core.ErrOverloaded:
+			return ""
+		}
+	}
+	return guardCauses[which]
+}
+
+// tell makes the story of the guards with one name. The row is filled in before, and judged.
+func (r *Row) tell(p past, states []abate.State, policy *abate.Policy, now time.Duration) {
+	r.Story = Story{Cause: r.cause(&p, states, policy), Effect: r.effect(p.tally, "calls", "was", "were"),
+		Next: r.next(&p, states, policy, now)}
+}
+
+// cause says what is behind it: the circuit, then what the policy refuses for, then errors.
+func (r *Row) cause(p *past, states []abate.State, policy *abate.Policy) string {
+	said := r.circuitCause(p.opening)
+	taken, queued := 0, 0
+	for i := range states {
+		taken, queued = taken+states[i].Bulkhead.InFlight, queued+states[i].Bulkhead.Queued
+	}
+	switch {
+	case said != "":
+	case r.Limit > 0 && taken >= r.Limit && p.tally.Refused+queued > 0:
+		said = fmt.Sprintf("The bulkhead is full: %d of %d permits are taken, and %s.", taken, r.Limit,
+			count(queued, "call waits", "calls wait"))
+	case p.tally.Refused > 0 && p.refusal != "":
+		said = fmt.Sprintf("Calls are refused, most often for this: %s.", p.refusal)
+	}
+	if said == "" && p.tally.Fail > 0 {
+		said = fmt.Sprintf("%d of %s failed.", p.tally.Fail, count(p.tally.Answers, "attempt", "attempts"))
+	}
+	if p.tally.Extra >= many && r.RetryShare > stormShare && !policy.RetryBudget.Enabled() && policy.Budget == nil {
+		said = join(said, "No retry budget bounds what is sent again.")
+	}
+	if p.err != "" {
+		said = join(said, "The last error: "+strings.TrimRight(p.err, ".")+".")
+	}
+	return said
+}
+
+// effect says what became of the calls or requests of the window.
+func (r *Row) effect(t tally, what, one, more string) string {
+	all := t.Good + t.Bad + t.Refused
+	if all == 0 {
+		return fmt.Sprintf("In the last %d seconds no %s ended.", window, strings.TrimSuffix(what, "s"))
+	}
+	verb := more
+	if all == 1 {
+		what, verb = strings.TrimSuffix(what, "s"), one
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		text string
+	}{{t.Good, "answered"}, {t.Bad, "failed"}, {t.Refused, "refused at once"}} {
+		switch {
+		case p.n == all:
+			return fmt.Sprintf("In the last %d seconds %d %s ended: %s.", window, all, what, allOf(p.text, verb, all))
+		case p.n > 0:
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.text))
+		}
+	}
+	return fmt.Sprintf("In the last %d seconds %d %s ended: %s.", window, all, what, strings.Join(parts, ", "))
+}
+
+// allOf says that all came to the same.
+func allOf(text, verb string, n int) string {
+	if text == "failed" {
+		verb = ""
+	}
+	if verb != "" {
+		verb += " "
+	}
+	if n == 1 {
+		return "it " + verb + text
+	}
+	return "all " + verb + text
+}
+
+// next says what comes next: of the circuit, then of retries, then of the queue.
+func (r *Row) next(p *past, states []abate.State, policy *abate.Policy, now time.Duration) string {
+	said := circuitNext(states, &policy.CircuitBreaker, now)
+	if said == "" && p.tally.Fail > 0 {
+		switch {
+		case r.Override == abate.OverrideDisabled || !policy.CircuitBreaker.Enabled():
+			said = "Every call goes on being sent: no circuit breaker is on."
+		case len(states) == 1:
+			said = ahead(&states[0].Breaker, &policy.CircuitBreaker)
+		}
+	}
+	if b := &policy.RetryBudget; b.Enabled() && r.HasBudget && r.Budget < 1 && p.tally.Left > 0 {
+		earned := "calls that succeed earn new retries"
+		if b.Ratio > 0 {
+			earned = fmt.Sprintf("each first attempt earns %.3g of one", b.Ratio)
+		}
+		said = join(said, fmt.Sprintf("No retry is sent until it is paid for: %s.", earned))
+	}
+	if r.Queued > 0 {
+		said = join(said, "The next permit that is free goes to a call that waits.")
+	}
+	return said
+}
+
+// tellGate makes the story of a gate.
+func (r *Row) tellGate(p past, s *inbound.GateState, policy *inbound.Protection) {
+	r.Story = Story{Cause: r.gateCause(&p, s), Effect: r.effect(p.tally, "requests", "was", "were"),
+		Next: r.gateNext(&p, policy)}
+}
+
+func (r *Row) gateCause(p *past, s *inbound.GateState) string {
+	if p.tally.Refused == 0 {
+		if p.tally.Fail > 0 {
+			return fmt.Sprintf("The service failed %d of %s.", p.tally.Fail, count(p.tally.Answers, "request",
+				"requests"))
+		}
+		return ""
+	}
+	switch p.refusal {
+	case shed.CPU.String():
+		return fmt.Sprintf("The processor is at %.0f %%.", 100*s.Shed.CPU)
+	case "rate limited":
+		return "A caller sends more than its rate limit."
+	case "deadline", shed.Expired.String():
+		return "Requests come whose callers no longer wait for the answer."
+	case shed.LaterAttempt.String():
+		return fmt.Sprintf("Callers send again what has failed: %.2f requests for each first one.", r.Amplification)
+	}
+	if s.Shed.Limit > 0 {
+		return fmt.Sprintf("More comes than the service can do: %d of %d places are taken, and %s.", s.Shed.InFlight,
+			s.Shed.Limit, count(s.Shed.Queued, "request waits", "requests wait"))
+	}
+	return fmt.Sprintf("Requests are refused, most often for this: %s.", p.refusal)
+}
+
+func (r *Row) gateNext(p *past, policy *inbound.Protection) string {
+	switch {
+	case p.tally.Refused == 0 && r.Queued == 0:
+		return ""
+	case p.refusal == "rate limited":
+		return fmt.Sprintf("Each caller may send %s.", policy.RateLimit.Limit)
+	case p.refusal == shed.CPU.String():
+		return fmt.Sprintf("Fewer are refused as the load of the processor nears %.0f %%.", 100*policy.Shed.CPU)
+	case r.Queued > 0:
+		return "The next place that is free goes to a request that waits."
+	}
+	return "Whoever was refused is told when to come back."
+}
+
+// join makes two sentences one text.
+func join(a, b string) string { return strings.TrimSpace(a + " " + b) }
+
+// count says how many of something there are: "1 probe is", "2 probes are".
+func count(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
+// short is a time for people: not more than three digits of it say anything.
+func short(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return max(d.Round(10*time.Millisecond), 10*time.Millisecond)
+}
