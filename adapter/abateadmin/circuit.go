@@ -92,12 +92,12 @@ func circuitNext(states []abate.State, c *breaker.Config, now time.Duration) str
 	case open > 0 && wait == 0:
 		return "The next call is sent as a probe."
 	case open > 0:
-		return fmt.Sprintf("The next probe is sent in %v; until then calls are refused at once.", short(wait))
+		return fmt.Sprintf("The next probe is sent in %s; until then calls are refused at once.", short(wait))
 	case half > 0:
 		return fmt.Sprintf("%s under way. A circuit closes when %s succeeded, and opens again when one fails.",
 			count(probes, "probe is", "probes are"), count(c.SuccessThreshold, "probe has", "probes have"))
 	case ramps:
-		return fmt.Sprintf("More calls are let through step by step, until after %v all are.", c.RampUp)
+		return fmt.Sprintf("More calls are let through step by step, until after %s all are.", short(c.RampUp))
 	}
 	return ""
 }

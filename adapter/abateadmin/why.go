@@ -206,13 +206,13 @@ func count(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// short is a time for people: not more than three digits of it say anything.
-func short(d time.Duration) time.Duration {
+// short is a time for people: "40 ms", "1.2 s". No more of its digits say anything.
+func short(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:
-		return d.Round(time.Second)
+		return fmt.Sprintf("%.0f s", d.Seconds())
 	case d >= time.Second:
-		return d.Round(100 * time.Millisecond)
+		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return max(d.Round(10*time.Millisecond), 10*time.Millisecond)
+	return fmt.Sprintf("%d ms", max(d.Round(10*time.Millisecond), 10*time.Millisecond).Milliseconds())
 }

@@ -142,9 +142,9 @@ func TestWhatComesNextIsThatOfTheFirstCircuit(t *testing.T) {
 		want   string
 	}{
 		{[]abate.State{{}}, ""},
-		{[]abate.State{open(10*time.Second + 40*ms)}, "The next probe is sent in 40ms; until then calls are refused at once."},
+		{[]abate.State{open(10*time.Second + 40*ms)}, "The next probe is sent in 40 ms; until then calls are refused at once."},
 		{[]abate.State{open(13 * time.Second), open(11230 * ms), half(2)},
-			"The next probe is sent in 1.2s; until then calls are refused at once."},
+			"The next probe is sent in 1.2 s; until then calls are refused at once."},
 		{[]abate.State{open(10 * time.Second)}, "The next call is sent as a probe."},
 		{[]abate.State{open(9 * time.Second)}, "The next call is sent as a probe."},
 		{[]abate.State{forced}, "It stays open until somebody takes that back."},
@@ -152,7 +152,7 @@ func TestWhatComesNextIsThatOfTheFirstCircuit(t *testing.T) {
 			"1 probe is under way. A circuit closes when 3 probes have succeeded, and opens again when one fails."},
 		{[]abate.State{half(1), half(3), ramp},
 			"4 probes are under way. A circuit closes when 3 probes have succeeded, and opens again when one fails."},
-		{[]abate.State{ramp}, "More calls are let through step by step, until after 5s all are."},
+		{[]abate.State{ramp}, "More calls are let through step by step, until after 5.0 s all are."},
 	} {
 		if got := abateadmin.CircuitNext(tt.states, &c, 10*time.Second); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.states, got, tt.want)

@@ -316,7 +316,7 @@ func FuzzTopTable(f *testing.F) {
 		v := topView{snapshot: topRows(), width: width, height: height, colour: true}
 		v.snapshot.Rows[0].Name, v.snapshot.Rows[0].Why, v.snapshot.Rows[0].Level, v.snapshot.Problem = name, why,
 			abateadmin.Level(uint(level)%4), why
-		v.opened = name
+		v.opened, v.snapshot.Rows[0].Story.Cause = name, why
 		for _, lines := range [][]string{v.screen(), v.table()} {
 			for _, line := range lines {
 				text := plainLine(line)
