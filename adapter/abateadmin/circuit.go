@@ -67,7 +67,8 @@ func (r *Row) circuitCause(why string) string {
 }
 
 // circuitNext says what comes next for circuits that are not closed; "" if all are.
-func circuitNext(states []abate.State, c *breaker.Config, now time.Duration) string {
+func circuitNext(states []abate.State, policy *abate.Policy, now time.Duration) string {
+	c := &policy.CircuitBreaker
 	open, half, probes := 0, 0, 0
 	ramps := false
 	wait := time.Duration(-1)
@@ -102,6 +103,18 @@ func circuitNext(states []abate.State, c *breaker.Config, now time.Duration) str
 	return ""
 }
 
+// circuitAhead says what becomes of attempts that fail while no circuit is on its way: "" if that is not known.
+func (r *Row) circuitAhead(states []abate.State, policy *abate.Policy) string {
+	c := &policy.CircuitBreaker
+	switch {
+	case r.Override == abate.OverrideDisabled || !c.Enabled():
+		return "Every call goes on being sent: no circuit breaker is on."
+	case len(states) == 1:
+		return ahead(&states[0].Breaker, c)
+	}
+	return ""
+}
+
 // ahead says what a closed circuit would open for, of failures or slow attempts that it sees; "" if there are none.
 func ahead(b *breaker.Snapshot, c *breaker.Config) string {
 	switch {
@@ -117,7 +130,10 @@ func ahead(b *breaker.Snapshot, c *breaker.Config) string {
 }
 
 // circuitFacts says how a circuit breaker stands. It is the first that a reader looks for.
-func circuitFacts(b *breaker.Snapshot, now time.Duration, say registry.Say) {
+func circuitFacts(p *abate.Policy, b *breaker.Snapshot, now time.Duration, say registry.Say) {
+	if !p.CircuitBreaker.Enabled() {
+		return
+	}
 	say("Circuit", "", "%s", b.State)
 	if b.OpenUntil > now {
 		say("Probes in", "", "%v", (b.OpenUntil - now).Round(100*time.Millisecond))

@@ -16,9 +16,7 @@ func guardFacts(g *abate.Guard, n *named, now time.Duration) []fact {
 	say := func(name, about, format string, args ...any) {
 		all = append(all, fact{name, fmt.Sprintf(format, args...), about})
 	}
-	if p.CircuitBreaker.Enabled() {
-		circuitFacts(&s.Breaker, now, say)
-	}
+	circuitFacts(p, &s.Breaker, now, say)
 	for i := range registry.Guard {
 		if facts := registry.Guard[i].Facts; facts != nil {
 			facts(p, &s, say)

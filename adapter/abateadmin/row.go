@@ -78,6 +78,7 @@ type facts struct {
 	off      int           // guards without a breaker
 	budgets  int           // guards with a budget
 	hand     hand
+	taken    int // permits of bulkheads
 	running  int // begun and not ended, as the record counts
 	retrying int
 }
@@ -127,7 +128,9 @@ func guardRow(name string, now time.Duration, h *history, f facts, wall func(tim
 	r.count(t, h.second(now, 0))
 	r.judge(t, f.states)
 	if r.Level >= Watch {
-		r.tell(h.lately(now, t, refusals, len(guardCauses), refusesCalls), f.states, f.policy, now)
+		p := h.lately(now, t, refusals, len(guardCauses), refusesCalls)
+		p.taken = f.taken
+		r.tell(p, f.states, f.policy, now)
 	}
 	return r
 }
@@ -142,7 +145,9 @@ func gateRow(name string, now time.Duration, h *history, g *inbound.Gate, runnin
 	r.count(t, h.second(now, 0))
 	r.judgeGate(t, s)
 	if r.Level >= Watch {
-		r.tellGate(h.lately(now, t, shedCauses, gateCauses, gateCause), &s, g.Describe())
+		p := h.lately(now, t, shedCauses, gateCauses, gateCause)
+		p.taken, p.load = s.Shed.InFlight, s.Shed.CPU
+		r.tellGate(p)
 	}
 	return r
 }

@@ -403,7 +403,9 @@ func TestDetailsTellWhy(t *testing.T) {
 	now := core.Now()
 	s.calls("a", now-3*sec, 10, 500, 2)
 	d := s.detail("a")
-	if len(d.Series.First) != 300 || len(d.Strip) != 300 || d.Policy != "a retries 3" || d.Row.Name != "a" {
+	if len(d.Series.First) != 300 || len(d.Strip) != 300 ||
+		d.Policy != "# 10.0 retries and hedges could be sent now.\n# 0 of 9 permits are taken, and 0 calls wait for "+
+			"one.\na retries 3" || d.Row.Name != "a" {
 		t.Errorf("%+v", d)
 	}
 	sum := func(list []int) (n int) {

@@ -116,11 +116,10 @@ func (p *Page) row(n *named, now time.Duration) Row {
 		return gateRow(n.name, now, &n.gates.history, n.gate, int(n.gates.running.Load()))
 	}
 	f := facts{hand: n.record.hand(), running: int(n.record.calls.Load()), retrying: int(n.record.waiting.Load())}
-	inFlight := 0
 	for _, g := range n.guards {
 		s, policy := g.StateAt(now), g.Describe()
 		f.states, f.policy = append(f.states, s), policy
-		inFlight += s.Bulkhead.InFlight
+		f.taken += s.Bulkhead.InFlight
 		if !policy.CircuitBreaker.Enabled() {
 			f.off++
 		}
@@ -128,7 +127,7 @@ func (p *Page) row(n *named, now time.Duration) Row {
 			f.budgets++
 		}
 	}
-	f.running = max(f.running, inFlight)
+	f.running = max(f.running, f.taken)
 	return guardRow(n.name, now, &n.record.history, f, p.wall)
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/registry"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -20,12 +19,15 @@ type Story struct {
 	Next   string `json:"next,omitempty"`
 }
 
-// past is what a story is made of besides the state of now: what happened lately.
+// past is what a story is made of besides its row: what happened lately, and what there is now.
 type past struct {
 	tally   tally  // of the window
 	opening string // why a circuit opened last, as the breaker says it
 	refusal string // what was the most frequent reason to refuse
 	err     string // the newest error
+	// What there is now: permits of the bulkheads that are taken, or places of the gate, and the processor's load.
+	taken int
+	load  float64
 }
 
 // lately looks a history up. Refusals are those of the causes from..to for which there are words.
@@ -56,29 +58,25 @@ func refusesCalls(which int) string {
 
 // tell makes the story of the guards with one name. The row is filled in before, and judged.
 func (r *Row) tell(p past, states []abate.State, policy *abate.Policy, now time.Duration) {
-	r.Story = Story{Cause: r.cause(&p, states, policy), Effect: r.effect(p.tally, "calls", "was", "were"),
+	r.Story = Story{Cause: r.cause(&p), Effect: r.effect(p.tally, "calls", "was", "were"),
 		Next: r.next(&p, states, policy, now)}
 }
 
 // cause says what is behind it: the circuit, then what the policy refuses for, then errors.
-func (r *Row) cause(p *past, states []abate.State, policy *abate.Policy) string {
+func (r *Row) cause(p *past) string {
 	said := r.circuitCause(p.opening)
-	taken, queued := 0, 0
-	for i := range states {
-		taken, queued = taken+states[i].Bulkhead.InFlight, queued+states[i].Bulkhead.Queued
-	}
 	switch {
 	case said != "":
-	case r.Limit > 0 && taken >= r.Limit && p.tally.Refused+queued > 0:
-		said = fmt.Sprintf("The bulkhead is full: %d of %d permits are taken, and %s.", taken, r.Limit,
-			count(queued, "call waits", "calls wait"))
+	case r.Limit > 0 && p.taken >= r.Limit && p.tally.Refused+r.Queued > 0:
+		said = fmt.Sprintf("The bulkhead is full: %d of %d permits are taken, and %s.", p.taken, r.Limit,
+			count(r.Queued, "call waits", "calls wait"))
 	case p.tally.Refused > 0 && p.refusal != "":
 		said = fmt.Sprintf("Calls are refused, most often for this: %s.", p.refusal)
 	}
 	if said == "" && p.tally.Fail > 0 {
 		said = fmt.Sprintf("%d of %s failed.", p.tally.Fail, count(p.tally.Answers, "attempt", "attempts"))
 	}
-	if p.tally.Extra >= many && r.RetryShare > stormShare && !policy.RetryBudget.Enabled() && policy.Budget == nil {
+	if p.tally.Extra >= many && r.RetryShare > stormShare && !r.HasBudget {
 		said = join(said, "No retry budget bounds what is sent again.")
 	}
 	if p.err != "" {
@@ -128,21 +126,12 @@ func allOf(text, verb string, n int) string {
 
 // next says what comes next: of the circuit, then of retries, then of the queue.
 func (r *Row) next(p *past, states []abate.State, policy *abate.Policy, now time.Duration) string {
-	said := circuitNext(states, &policy.CircuitBreaker, now)
+	said := circuitNext(states, policy, now)
 	if said == "" && p.tally.Fail > 0 {
-		switch {
-		case r.Override == abate.OverrideDisabled || !policy.CircuitBreaker.Enabled():
-			said = "Every call goes on being sent: no circuit breaker is on."
-		case len(states) == 1:
-			said = ahead(&states[0].Breaker, &policy.CircuitBreaker)
-		}
+		said = r.circuitAhead(states, policy)
 	}
-	if b := &policy.RetryBudget; b.Enabled() && r.HasBudget && r.Budget < 1 && p.tally.Left > 0 {
-		earned := "calls that succeed earn new retries"
-		if b.Ratio > 0 {
-			earned = fmt.Sprintf("each first attempt earns %.3g of one", b.Ratio)
-		}
-		said = join(said, fmt.Sprintf("No retry is sent until it is paid for: %s.", earned))
+	if r.HasBudget && r.Budget < 1 && p.tally.Left > 0 {
+		said = join(said, "No retry is sent until the budget has earned one.")
 	}
 	if r.Queued > 0 {
 		said = join(said, "The next permit that is free goes to a call that waits.")
@@ -151,12 +140,11 @@ func (r *Row) next(p *past, states []abate.State, policy *abate.Policy, now time
 }
 
 // tellGate makes the story of a gate.
-func (r *Row) tellGate(p past, s *inbound.GateState, policy *inbound.Protection) {
-	r.Story = Story{Cause: r.gateCause(&p, s), Effect: r.effect(p.tally, "requests", "was", "were"),
-		Next: r.gateNext(&p, policy)}
+func (r *Row) tellGate(p past) {
+	r.Story = Story{Cause: r.gateCause(&p), Effect: r.effect(p.tally, "requests", "was", "were"), Next: r.gateNext(&p)}
 }
 
-func (r *Row) gateCause(p *past, s *inbound.GateState) string {
+func (r *Row) gateCause(p *past) string {
 	if p.tally.Refused == 0 {
 		if p.tally.Fail > 0 {
 			return fmt.Sprintf("The service failed %d of %s.", p.tally.Fail, count(p.tally.Answers, "request",
@@ -166,7 +154,7 @@ func (r *Row) gateCause(p *past, s *inbound.GateState) string {
 	}
 	switch p.refusal {
 	case shed.CPU.String():
-		return fmt.Sprintf("The processor is at %.0f %%.", 100*s.Shed.CPU)
+		return fmt.Sprintf("The processor is at %.0f %%.", 100*p.load)
 	case "rate limited":
 		return "A caller sends more than its rate limit."
 	case "deadline", shed.Expired.String():
@@ -174,21 +162,19 @@ func (r *Row) gateCause(p *past, s *inbound.GateState) string {
 	case shed.LaterAttempt.String():
 		return fmt.Sprintf("Callers send again what has failed: %.2f requests for each first one.", r.Amplification)
 	}
-	if s.Shed.Limit > 0 {
-		return fmt.Sprintf("More comes than the service can do: %d of %d places are taken, and %s.", s.Shed.InFlight,
-			s.Shed.Limit, count(s.Shed.Queued, "request waits", "requests wait"))
+	if r.Limit > 0 {
+		return fmt.Sprintf("More comes than the service can do: %d of %d places are taken, and %s.", p.taken, r.Limit,
+			count(r.Queued, "request waits", "requests wait"))
 	}
 	return fmt.Sprintf("Requests are refused, most often for this: %s.", p.refusal)
 }
 
-func (r *Row) gateNext(p *past, policy *inbound.Protection) string {
+func (r *Row) gateNext(p *past) string {
 	switch {
 	case p.tally.Refused == 0 && r.Queued == 0:
 		return ""
-	case p.refusal == "rate limited":
-		return fmt.Sprintf("Each caller may send %s.", policy.RateLimit.Limit)
 	case p.refusal == shed.CPU.String():
-		return fmt.Sprintf("Fewer are refused as the load of the processor nears %.0f %%.", 100*policy.Shed.CPU)
+		return "Fewer are refused as its load falls."
 	case r.Queued > 0:
 		return "The next place that is free goes to a request that waits."
 	}

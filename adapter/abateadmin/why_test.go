@@ -128,7 +128,7 @@ func TestACauseIsWhatTheBreakerSaid(t *testing.T) {
 
 func TestWhatComesNextIsThatOfTheFirstCircuit(t *testing.T) {
 	const ms = time.Millisecond
-	c := breaker.Config{FailureRateThreshold: 0.5, RampUp: 5 * time.Second}.WithDefaults()
+	p := abate.Policy{CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5, RampUp: 5 * time.Second}.WithDefaults()}
 	open := func(until time.Duration) abate.State {
 		return abate.State{Breaker: breaker.Snapshot{State: breaker.Open, OpenUntil: until}}
 	}
@@ -154,7 +154,7 @@ func TestWhatComesNextIsThatOfTheFirstCircuit(t *testing.T) {
 			"4 probes are under way. A circuit closes when 3 probes have succeeded, and opens again when one fails."},
 		{[]abate.State{ramp}, "More calls are let through step by step, until after 5.0 s all are."},
 	} {
-		if got := abateadmin.CircuitNext(tt.states, &c, 10*time.Second); got != tt.want {
+		if got := abateadmin.CircuitNext(tt.states, &p, 10*time.Second); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.states, got, tt.want)
 		}
 	}
@@ -192,9 +192,9 @@ func TestAGateSaysWhatItIsShortOf(t *testing.T) {
 			"More comes than the service can do: 0 of 4 places are taken, and 0 requests wait.",
 			"Whoever was refused is told when to come back."},
 		{limited, refuse(abate.ErrOverloaded, shed.CPU), "The processor is at 0 %.",
-			"Fewer are refused as the load of the processor nears 90 %."},
+			"Fewer are refused as its load falls."},
 		{rate, refuse(abate.ErrRateLimited, shed.None), "A caller sends more than its rate limit.",
-			"Each caller may send 5/s."},
+			"Whoever was refused is told when to come back."},
 		{limited, refuse(abate.ErrDeadline, shed.None), "Requests come whose callers no longer wait for the answer.",
 			"Whoever was refused is told when to come back."},
 	} {

@@ -70,6 +70,17 @@ type Circuits struct {
 	HalfOpen int // or in their ramp-up: on their way back
 }
 
+// Add counts n more circuits in a state, by its name; less, if n is below 0.
+func (c *Circuits) Add(state string, n int) {
+	switch state {
+	case "open":
+		c.Open += n
+	case "closed":
+	default:
+		c.HalfOpen += n
+	}
+}
+
 // Away is how many are not closed.
 func (c *Circuits) Away() int { return c.Open + c.HalfOpen }
 

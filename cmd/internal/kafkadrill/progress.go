@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/internal/drill"
-	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/sim/figures"
 )
 
@@ -31,21 +30,11 @@ func (a *act) progress() ActProgress {
 	p := ActProgress{Name: a.name, Dead: b.dead, Left: a.recorder.left(), Second: drill.Second{
 		Offered: b.written, Answered: b.handled, Attempts: b.attempts, Extra: max(b.attempts-b.written, 0),
 	}}
-	if a.policy.CircuitBreaker.Enabled() {
-		p.Circuits = circuitsIn(a.guard.State().Breaker.State)
+	if a.guard.Breaker() != nil {
+		p.Circuits.All = 1
+		p.Circuits.Add(a.guard.State().Breaker.State.String(), 1)
 	}
 	return p
-}
-
-// circuitsIn is the one circuit of an act in a state.
-func circuitsIn(s breaker.State) drill.Circuits {
-	switch s {
-	case breaker.Open:
-		return drill.Circuits{All: 1, Open: 1}
-	case breaker.HalfOpen, breaker.RampUp:
-		return drill.Circuits{All: 1, HalfOpen: 1}
-	}
-	return drill.Circuits{All: 1}
 }
 
 // String is one line: of each act what share of the messages was handled, what more attempts than messages add to the

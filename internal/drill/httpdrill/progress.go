@@ -26,7 +26,7 @@ func (a *act) progress(at time.Duration) Progress {
 		Act: a.variant.Name, Elapsed: at, Trouble: a.config.trouble(at - 1), Waiting: a.servers[a.front].Waiting(),
 		Second: a.record.Between(a.front, at-time.Second, at),
 	}
-	if a.clientPolicy().CircuitBreaker.Enabled() {
+	if a.breaks() {
 		p.Circuits.All = len(a.clients)
 	}
 	var now []string

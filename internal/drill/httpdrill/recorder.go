@@ -7,7 +7,6 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/drill"
-	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -180,8 +179,8 @@ func (r *Recorder) Observe(e abate.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.Kind == core.BreakerChanged { // also before and after what is measured: it says how things stand
-		r.circuit(e.From, -1)
-		r.circuit(e.To, 1)
+		r.circuits.Add(e.From.String(), -1)
+		r.circuits.Add(e.To.String(), 1)
 		return
 	}
 	if _, _, ok := r.bin(r.since()); !ok {
@@ -192,16 +191,6 @@ func (r *Recorder) Observe(e abate.Event) {
 		r.budgetRefused++
 	case e.Reason == abate.ErrCircuitOpen && e.Attempt == 0:
 		r.breakerRefused++
-	}
-}
-
-// circuit counts one more circuit, or one less, in a state. r.mu is held.
-func (r *Recorder) circuit(in breaker.State, more int) {
-	switch in {
-	case breaker.Open:
-		r.circuits.Open += more
-	case breaker.HalfOpen, breaker.RampUp:
-		r.circuits.HalfOpen += more
 	}
 }
 

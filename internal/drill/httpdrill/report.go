@@ -58,7 +58,7 @@ func (c Config) actIntro(v *scenario.Variant) string {
 	if p.RetryBudget.Enabled() {
 		bounds = append(bounds, "a retry budget")
 	}
-	if p.CircuitBreaker.Enabled() {
+	if a.breaks() {
 		bounds = append(bounds, "a circuit breaker")
 	}
 	return text + ", within " + strings.Join(bounds, " and ") + "."
