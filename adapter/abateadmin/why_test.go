@@ -17,7 +17,8 @@ import (
 )
 
 func TestAStorySaysCauseEffectAndWhatComesNext(t *testing.T) {
-	const last = ` The last error: Get "http://…@payments:8080/charge?…": dial tcp 10.2.3.4:8080: connect: connection refused.`
+	const last = ` The last error: Get "http://…@payments:8080/charge?…": dial tcp 10.2.3.4:8080: connect: ` +
+		`connection refused.`
 	off := abate.Policy{Retry: abate.Retry{MaxRetries: 3}}
 	off.RetryBudget.Disabled, off.CircuitBreaker.Disabled = true, true
 	narrow := off
@@ -46,7 +47,8 @@ func TestAStorySaysCauseEffectAndWhatComesNext(t *testing.T) {
 			s.refused("a", 5*sec, 20, abate.ErrRateLimited)
 			for range 30 {
 				s.tell["a"].Observe(abate.Event{Kind: core.CallBegan, At: 5 * sec})
-				s.tell["a"].Observe(abate.Event{Kind: core.CallEnded, At: 5 * sec, Attempt: 1, Reason: abate.ErrBudgetExhausted})
+				s.tell["a"].Observe(abate.Event{Kind: core.CallEnded, At: 5 * sec, Attempt: 1,
+					Reason: abate.ErrBudgetExhausted})
 			}
 		}, abateadmin.Story{
 			Cause:  "Calls are refused, most often for this: rate limited.",
@@ -98,8 +100,8 @@ func TestAnOpenCircuitSaysWhyItOpenedAndWhenItAsksAgain(t *testing.T) {
 	g := s.guard("a", p)
 	_, _ = abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, errors.New("it is on fire") })
 	got := s.RowAt("a", false, core.Now()).Story
-	if want := "The circuit opened because attempts failed one after the other. The last error: it is on fire."; got.Cause !=
-		want {
+	want := "The circuit opened because attempts failed one after the other. The last error: it is on fire."
+	if got.Cause != want {
 		t.Errorf("cause %q, want %q", got.Cause, want)
 	}
 	if !strings.HasPrefix(got.Next, "The next probe is sent in ") || !strings.HasSuffix(got.Next, "refused at once.") {
@@ -142,7 +144,8 @@ func TestWhatComesNextIsThatOfTheFirstCircuit(t *testing.T) {
 		want   string
 	}{
 		{[]abate.State{{}}, ""},
-		{[]abate.State{open(10*time.Second + 40*ms)}, "The next probe is sent in 40 ms; until then calls are refused at once."},
+		{[]abate.State{open(10*time.Second + 40*ms)},
+			"The next probe is sent in 40 ms; until then calls are refused at once."},
 		{[]abate.State{open(13 * time.Second), open(11230 * ms), half(2)},
 			"The next probe is sent in 1.2 s; until then calls are refused at once."},
 		{[]abate.State{open(10 * time.Second)}, "The next call is sent as a probe."},
@@ -164,7 +167,8 @@ func TestAClosedCircuitSaysHowFarItIsFromOpen(t *testing.T) {
 	c := breaker.Config{FailureRateThreshold: 0.5, SlowCallRateThreshold: 0.8}.WithDefaults()
 	for want, b := range map[string]breaker.Snapshot{
 		"": {Calls: 40},
-		"The circuit opens when 50 % of attempts fail: of the last 40 it is 20 %.":     {Calls: 40, FailureRate: 0.2, SlowRate: 1},
+		"The circuit opens when 50 % of attempts fail: of the last 40 it is 20 %.": {
+			Calls: 40, FailureRate: 0.2, SlowRate: 1},
 		"The circuit opens when 80 % of attempts are slow: of the last 40 it is 30 %.": {Calls: 40, SlowRate: 0.3},
 	} {
 		if got := abateadmin.Ahead(&b, &c); got != want {

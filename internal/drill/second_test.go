@@ -46,7 +46,8 @@ func TestSharesAreNotRoundedToWhatIsNot(t *testing.T) {
 func TestCircuitsInWords(t *testing.T) {
 	for want, c := range map[string]drill.Circuits{
 		"none": {}, "closed": {All: 3}, "open": {All: 1, Open: 1}, "half-open": {All: 1, HalfOpen: 1},
-		"2 open": {All: 3, Open: 2}, "3 half-open": {All: 3, HalfOpen: 3}, "1 open, 2 half-open": {All: 3, Open: 1, HalfOpen: 2},
+		"2 open": {All: 3, Open: 2}, "3 half-open": {All: 3, HalfOpen: 3},
+		"1 open, 2 half-open": {All: 3, Open: 1, HalfOpen: 2},
 	} {
 		if got := c.String(); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)

@@ -24,7 +24,7 @@ type spread struct {
 var known = spread{
 	imports: map[string]int{
 		"policy/balance":     6,
-		"policy/breaker":     22,
+		"policy/breaker":     21,
 		"policy/budget":      15,
 		"policy/bulkhead":    8,
 		"policy/comeback":    5,
@@ -39,7 +39,7 @@ var known = spread{
 	},
 	sections: map[string]int{
 		"Bulkhead":         13,
-		"CircuitBreaker":   23,
+		"CircuitBreaker":   22,
 		"Hedge":            20,
 		"Idempotency":      23,
 		"Kafka":            15,
