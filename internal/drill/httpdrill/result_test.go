@@ -90,7 +90,7 @@ func TestReportIsForPeople(t *testing.T) {
 		"work done for callers that had left                1 (25 %)           1 (25 %)",
 		"failed: no answer in time                             1,900                  0",
 		"unguarded collapse > 90%",
-		"guarded   recovery < 5s",
+		"guarded   recovery < 3.5s",
 		"did not end with the outage",
 		"goodput was back 1.5 s after the outage",
 	} {
@@ -143,7 +143,7 @@ func TestVerdictSaysOnlyWhatWasShown(t *testing.T) {
 		{"guarded was late", func(_, g *ActResult, _ *Result) {
 			s := 5.5
 			g.RecoverySeconds = &s
-		}, "5.5 s after the outage, later than the 5 s it was given: ", "NOT"},
+		}, "5.5 s after the outage, later than the 3.5 s it was given: ", "NOT"},
 		{"no time was given", func(_, g *ActResult, _ *Result) {
 			s := 5.5
 			g.RecoverySeconds, g.Setting.WithinSeconds = &s, 0
