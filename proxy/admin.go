@@ -107,7 +107,9 @@ type serviceReport struct {
 	// RetryOwner says which layer repeats what fails: nearest, edge or none.
 	RetryOwner string `json:"retryOwner"`
 	// Speaks reports that the service has said that it knows what an allowance for retries is.
-	Speaks    bool             `json:"speaksAllowances"`
+	Speaks bool `json:"speaksAllowances"`
+	// Learned has in sentences what the policies have found out and act on.
+	Learned   []string         `json:"learned,omitempty"`
 	Endpoints []endpointReport `json:"endpoints"`
 }
 
@@ -175,6 +177,7 @@ func (s *service) report(f *fleet) serviceReport {
 	if state.Typical > 0 {
 		r.Typical = state.Typical.Round(10 * time.Microsecond).String()
 	}
+	r.Learned = abateadmin.Learned(s.guard)
 	r.Endpoints = f.report(now)
 	return r
 }

@@ -80,9 +80,10 @@ type shape struct {
 			Queued  int `json:"queued"`
 			Limit   int `json:"limit"`
 		} `json:"bulkhead"`
-		Typical    string `json:"typicalLatency"`
-		RetryOwner string `json:"retryOwner"`
-		Speaks     bool   `json:"speaksAllowances"`
+		Typical    string   `json:"typicalLatency"`
+		RetryOwner string   `json:"retryOwner"`
+		Speaks     bool     `json:"speaksAllowances"`
+		Learned    []string `json:"learned"`
 		Endpoints  []struct {
 			URL      string `json:"url"`
 			Pending  int    `json:"pending"`
@@ -140,6 +141,9 @@ gatewayRetries: true
 	if down.Budget < 4 || down.Budget > 4.3 || down.Bulkhead.Limit != 7 ||
 		down.Bulkhead.Running+down.Bulkhead.Queued != 0 {
 		t.Errorf("budget %v, bulkhead %+v", down.Budget, down.Bulkhead)
+	}
+	if !slices.Contains(down.Learned, "0 of 7 permits are taken, and 0 calls wait for one.") {
+		t.Errorf("learned: %q", down.Learned)
 	}
 	if m := r.adminGet("/metrics"); !strings.Contains(m, `circuit_breaker_state{service="down"} 2`) {
 		t.Errorf("metrics: %s", grep(m, "circuit"))

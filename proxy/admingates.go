@@ -3,6 +3,7 @@ package proxy
 import (
 	"time"
 
+	"github.com/abate-go/abate/adapter/abateadmin"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/calltree"
 )
@@ -30,6 +31,7 @@ type gateReport struct {
 	RateLimit *limitReport     `json:"rateLimit,omitempty"`
 	Keys      *keysReport      `json:"idempotency,omitempty"`
 	Tokens    int              `json:"bearerTokens,omitempty"`
+	Learned   []string         `json:"learned,omitempty"` // see serviceReport
 	Endpoints []endpointReport `json:"endpoints"`
 }
 
@@ -79,7 +81,7 @@ func (p *admin) gatesReport() gatesReport {
 
 func (w *watchpost) report() gateReport {
 	p, state := w.gate.Describe(), w.gate.State()
-	r := gateReport{Gate: w.gate.Name(), Endpoints: []endpointReport{}}
+	r := gateReport{Gate: w.gate.Name(), Endpoints: []endpointReport{}, Learned: abateadmin.LearnedByGate(w.gate)}
 	if p.Shed.Enabled() {
 		s := state.Shed
 		r.Shed = &shedReport{p.Shed.Shadow, s.Limit, s.InFlight, s.Queued,

@@ -52,7 +52,8 @@ type gateState struct {
 	RateLimit struct {
 		Keys int `json:"keys"`
 	} `json:"rateLimit"`
-	Tokens    int `json:"bearerTokens"`
+	Tokens    int      `json:"bearerTokens"`
+	Learned   []string `json:"learned"`
 	Endpoints []struct {
 		URL  string `json:"url"`
 		Idle int    `json:"idleConnections"`
@@ -112,7 +113,8 @@ func TestIngressHandsAdmittedRequestsToTheService(t *testing.T) {
 	if a := c.get("/again"); a.status != 200 || up.connections() != 1 {
 		t.Errorf("status %d over %d connections, want 200 over 1", a.status, up.connections())
 	}
-	if g := r.gate(); g.Gate != "s" || g.Shed.InFlight != 0 || g.Shed.Limit == 0 {
+	if g := r.gate(); g.Gate != "s" || g.Shed.InFlight != 0 || g.Shed.Limit == 0 ||
+		!strings.Contains(strings.Join(g.Learned, " "), fmt.Sprintf("0 of %d places are taken", g.Shed.Limit)) {
 		t.Errorf("/gates shows %+v", g)
 	}
 }

@@ -91,7 +91,7 @@ func (p *Page) detail(w http.ResponseWriter, r *http.Request, gate bool) error {
 		g := n.guards[len(n.guards)-1]
 		d.Facts = guardFacts(g, &n, now)
 		if p.config.Format != nil {
-			d.Policy = string(p.config.Format(name, g.Describe()))
+			d.Policy = comments(learned(g.Describe(), g.StateAt(now))) + string(p.config.Format(name, g.Describe()))
 		}
 	}
 	writeJSON(w, http.StatusOK, d)

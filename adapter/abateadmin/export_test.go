@@ -95,3 +95,12 @@ func Begin(at time.Duration) time.Duration { return begin(at) }
 func (p *Page) SetSees(authorization string, away interface{ Load() bool }) {
 	p.config.Sees = func(r *http.Request) bool { return r.Header.Get("Authorization") == authorization && !away.Load() }
 }
+
+// CircuitNext and CircuitCause are what is said of circuits.
+var CircuitNext = circuitNext
+
+// CircuitCause is why a circuit opened, in words.
+func (r *Row) CircuitCause(why string) string { return r.circuitCause(why) }
+
+// Ahead is what a closed circuit would open for.
+var Ahead = ahead

@@ -7,7 +7,6 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/registry"
-	"github.com/abate-go/abate/policy/breaker"
 )
 
 // guardFacts says how the policies of a guard stand that are on. Of several with one name it is one of them.
@@ -17,9 +16,7 @@ func guardFacts(g *abate.Guard, n *named, now time.Duration) []fact {
 	say := func(name, about, format string, args ...any) {
 		all = append(all, fact{name, fmt.Sprintf(format, args...), about})
 	}
-	if p.CircuitBreaker.Enabled() {
-		circuitFacts(&s.Breaker, now, say)
-	}
+	circuitFacts(p, &s.Breaker, now, say)
 	for i := range registry.Guard {
 		if facts := registry.Guard[i].Facts; facts != nil {
 			facts(p, &s, say)
@@ -33,22 +30,6 @@ func guardFacts(g *abate.Guard, n *named, now time.Duration) []fact {
 	}
 	say("Retries owned by", "the layer of the call chain", "%s", p.RetryOwner)
 	return all
-}
-
-// circuitFacts says how a circuit breaker stands. It is the first that a reader looks for.
-func circuitFacts(b *breaker.Snapshot, now time.Duration, say registry.Say) {
-	say("Circuit", "", "%s", b.State)
-	if b.OpenUntil > now {
-		say("Probes in", "", "%v", (b.OpenUntil - now).Round(100*time.Millisecond))
-	}
-	if b.State == breaker.Closed && b.Calls > 0 {
-		say("Failure rate", fmt.Sprintf("of the last %d attempts", b.Calls), "%.0f %%", 100*b.FailureRate)
-		say("Slow", "", "%.0f %%", 100*b.SlowRate)
-	}
-	if b.Hanging > 0 {
-		say("Hanging", "attempts past the slow threshold", "%d", b.Hanging)
-	}
-	say("Openings", "since the start", "%d", b.Openings)
 }
 
 // gateFacts is guardFacts for a gate.

@@ -3,6 +3,7 @@ package abateadmin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -107,4 +108,46 @@ func refusedBy(e *inbound.GateEvent) int {
 		return gateLate
 	}
 	return gateOther
+}
+
+// tellGate makes the story of a gate.
+func (r *Row) tellGate(p past) {
+	r.Story = Story{Cause: r.gateCause(&p), Effect: r.effect(p.tally, "requests", "was", "were"), Next: r.gateNext(&p)}
+}
+
+func (r *Row) gateCause(p *past) string {
+	if p.tally.Refused == 0 {
+		if p.tally.Fail > 0 {
+			return fmt.Sprintf("The service failed %d of %s.", p.tally.Fail, count(p.tally.Answers, "request",
+				"requests"))
+		}
+		return ""
+	}
+	switch p.refusal {
+	case shed.CPU.String():
+		return fmt.Sprintf("The processor is at %.0f %%.", 100*p.load)
+	case "rate limited":
+		return "A caller sends more than its rate limit."
+	case "deadline", shed.Expired.String():
+		return "Requests come whose callers no longer wait for the answer."
+	case shed.LaterAttempt.String():
+		return fmt.Sprintf("Callers send again what has failed: %.2f requests for each first one.", r.Amplification)
+	}
+	if r.Limit > 0 {
+		return fmt.Sprintf("More comes than the service can do: %d of %d places are taken, and %s.", p.taken, r.Limit,
+			count(r.Queued, "request waits", "requests wait"))
+	}
+	return fmt.Sprintf("Requests are refused, most often for this: %s.", p.refusal)
+}
+
+func (r *Row) gateNext(p *past) string {
+	switch {
+	case p.tally.Refused == 0 && r.Queued == 0:
+		return ""
+	case p.refusal == shed.CPU.String():
+		return "Fewer are refused as its load falls."
+	case r.Queued > 0:
+		return "The next place that is free goes to a request that waits."
+	}
+	return "Whoever was refused is told when to come back."
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/registry"
-	"github.com/abate-go/abate/policy/breaker"
 )
 
 // Level says how much a row needs to be looked at.
@@ -99,29 +98,6 @@ func (r *Row) judge(t tally, states []abate.State) {
 		v.level = Calm
 	}
 	r.Level, r.Why = v.level, v.text()
-}
-
-// judgeCircuit says what the circuit has to do with it.
-func (r *Row) judgeCircuit(v *verdict) {
-	switch r.Override {
-	case abate.OverrideForcedOpen:
-		v.say(Trouble, "circuit forced open by hand")
-	case abate.OverrideDisabled:
-		v.say(Watch, "circuit breaker disabled by hand")
-	case abate.OverrideShadow:
-		v.say(Watch, "circuit breaker in shadow by hand")
-	}
-	switch {
-	case r.Override == abate.OverrideForcedOpen:
-	case r.Open > 0 && r.Guards > 1:
-		v.say(Trouble, "%d of %d circuits open", r.Open, r.Guards)
-	case r.Open > 0:
-		v.say(Trouble, "circuit open")
-	case r.Circuit == breaker.HalfOpen.String():
-		v.say(Watch, "circuit probes whether it is back")
-	case r.Circuit == breaker.RampUp.String():
-		v.say(Watch, "traffic comes back slowly")
-	}
 }
 
 // judgeEnds says how calls or requests ended.

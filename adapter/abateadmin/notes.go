@@ -24,6 +24,8 @@ type note struct {
 	Text       string
 	Change     bool // of a circuit
 	Open, Half int
+	To         breaker.State
+	Why        string // of a Change, as the breaker says it
 }
 
 // notes keeps the last ones. They are rare: a lock is fine.
@@ -55,7 +57,7 @@ func (l *notes) change(at time.Duration, from, to breaker.State, why string) {
 	if why != "" {
 		text += ": " + why
 	}
-	l.put(note{At: at, Text: text, Change: true, Open: l.open, Half: l.half})
+	l.put(note{At: at, Text: text, Change: true, Open: l.open, Half: l.half, To: to, Why: why})
 }
 
 // leave keeps that a guard with its circuit in that state is no longer shown.
@@ -198,6 +200,17 @@ func (l *notes) lastChange() (time.Duration, bool) {
 		}
 	}
 	return 0, false
+}
+
+// lastOpening is why a circuit opened last, as the breaker said it; "" if that is not remembered.
+func (l *notes) lastOpening() string {
+	all := l.list()
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Change && all[i].To == breaker.Open {
+			return all[i].Why
+		}
+	}
+	return ""
 }
 
 // recent reports whether last was not long before at, or after it: clocks of others may be a moment ahead.

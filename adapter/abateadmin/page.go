@@ -60,7 +60,9 @@ type Page struct {
 	mu     sync.Mutex
 	guards map[string]*subject
 	gates  map[string]*gateSubject
-	acts   []Act // the newest last
+	acts   []Act  // the newest last
+	run    int    // how often Begin was called
+	about  string // what it said
 }
 
 // subject is a name and the guards that have it.
@@ -110,6 +112,25 @@ func (p *Page) Adjust(service string, policy *abate.Policy) {
 	r := p.subject(service).record
 	p.mu.Unlock()
 	policy.Observer = abate.Observers(r, policy.Observer)
+}
+
+// Begin forgets all guards and gates, and whatever was counted under their names: one run is over, and about says in a
+// few words which one begins, such as the act of a drill. What is adjusted from then on counts from zero, and what the
+// guards of before still do is no longer seen. A program that serves has one run, and does not call it.
+func (p *Page) Begin(about string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.guards, p.gates = map[string]*subject{}, map[string]*gateSubject{}
+	p.run++
+	p.about = about
+}
+
+// title is what stands at the top, and which run it is. mu is held.
+func (p *Page) title() string {
+	if p.about == "" {
+		return p.config.Title
+	}
+	return p.config.Title + ": " + p.about
 }
 
 // subject returns the one of a name, made when it is needed first. mu is held.

@@ -32,10 +32,16 @@ func TestRatesAreThoseOfTheLastTenWholeSeconds(t *testing.T) {
 	s.calls("a", 20*sec+time.Millisecond, 700, 0, 0) // the second is not over
 	r := s.RowAt("a", false, 20*sec+900*time.Millisecond)
 	want := abateadmin.Row{
-		Name:          "a",
-		Guards:        1,
-		Circuit:       "off",
-		Level:         abateadmin.Watch,
+		Name:    "a",
+		Guards:  1,
+		Circuit: "off",
+		Level:   abateadmin.Watch,
+		Story: abateadmin.Story{
+			Cause: "100 of 250 attempts failed. The last error: Get \"http://…@payments:8080/charge?…\": dial tcp " +
+				"10.2.3.4:8080: connect: connection refused.",
+			Effect: "In the last 10 seconds 200 calls ended: 150 answered, 50 failed.",
+			Next:   "Every call goes on being sent: no circuit breaker is on.",
+		},
 		Why:           "many retries: 1.25 attempts for each call; 25 % of calls fail",
 		Calls:         20,
 		Attempts:      25,
@@ -264,6 +270,11 @@ func TestAGateIsCountedToo(t *testing.T) {
 		Limit:         4,
 		Took:          4,
 		Last:          [3]int{},
+		Story: abateadmin.Story{
+			Cause:  "Callers send again what has failed: 2.00 requests for each first one.",
+			Effect: "In the last 10 seconds 39 requests ended: 28 answered, 1 failed, 10 refused at once.",
+			Next:   "Whoever was refused is told when to come back.",
+		},
 	}
 	if r != want {
 		t.Errorf("\n%+v, want\n%+v", r, want)
@@ -576,5 +587,41 @@ func BenchmarkRow(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s.RowAt("a", false, 10*sec)
+	}
+}
+
+// The acts of a drill have the same names, one after the other.
+func TestNothingOfARunIsLeftInTheNext(t *testing.T) {
+	s := newStage(t, abateadmin.Config{Title: "abate drill"})
+	p := abate.DefaultPolicy()
+	play := func() {
+		s.guard("a", p)
+		s.gate("g", inbound.Protection{})
+	}
+	play()
+	now := core.Now()
+	s.calls("a", now-2*sec, 40, 1000, 3)
+	s.tell["a"].Observe(abate.Event{Kind: core.CallBegan, At: now})
+	s.tell["a"].Observe(abate.Event{Kind: core.BreakerChanged, At: now - sec, From: breaker.Closed, To: breaker.Open})
+	s.asks["g"].ObserveGate(inbound.GateEvent{Kind: inbound.RequestAdmitted, At: now - 2*sec, Attempt: 1})
+	before := s.tell["a"]
+	s.Page.Begin("guarded")
+	if got := s.state(); len(got.Rows) != 0 || got.Title != "abate drill: guarded" {
+		t.Errorf("begun: %+v", got)
+	}
+	play()
+	before.Observe(abate.Event{Kind: core.CallEnded, At: now - sec, Attempt: 1, Class: abate.Failure}) // a straggler
+	fresh := newStage(t, abateadmin.Config{})
+	fresh.guard("a", p)
+	fresh.gate("g", inbound.Protection{})
+	for _, gate := range []bool{false, true} {
+		name := map[bool]string{false: "a", true: "g"}[gate]
+		if got, want := s.RowAt(name, gate, now), fresh.RowAt(name, gate, now); got != want {
+			t.Errorf("%+v, want\n%+v", got, want)
+		}
+	}
+	if d := s.detail("a"); len(d.Errors)+len(d.Events)+len(d.Refusals) != 0 || strings.Trim(d.Strip, "0") != "" ||
+		d.Attempts[1].Five != 0 {
+		t.Errorf("%+v", d)
 	}
 }

@@ -24,6 +24,8 @@ type Row struct {
 	Level Level `json:"level"`
 	// Why says in words what is the matter, the worst first; "" if nothing is.
 	Why string `json:"why,omitempty"`
+	// Story says so in sentences, with what comes next, from Watch on.
+	Story Story `json:"story,omitzero"`
 
 	// Circuit is the breaker's state: closed, open, half-open, ramp-up, or off without one. "" for a gate.
 	Circuit string `json:"circuit,omitempty"`
@@ -72,9 +74,11 @@ type Row struct {
 // facts are what a row is made of besides its counts.
 type facts struct {
 	states   []abate.State
-	off      int // guards without a breaker
-	budgets  int // guards with a budget
+	policy   *abate.Policy // of the guard that was added last, in force
+	off      int           // guards without a breaker
+	budgets  int           // guards with a budget
 	hand     hand
+	taken    int // permits of bulkheads
 	running  int // begun and not ended, as the record counts
 	retrying int
 }
@@ -123,17 +127,28 @@ func guardRow(name string, now time.Duration, h *history, f facts, wall func(tim
 	t := h.window(now, window)
 	r.count(t, h.second(now, 0))
 	r.judge(t, f.states)
+	if r.Level >= Watch {
+		p := h.lately(now, t, refusals, len(guardCauses), refusesCalls)
+		p.taken = f.taken
+		r.tell(p, f.states, f.policy, now)
+	}
 	return r
 }
 
 // gateRow makes the row of a gate.
-func gateRow(name string, now time.Duration, h *history, s inbound.GateState, running int) Row {
+func gateRow(name string, now time.Duration, h *history, g *inbound.Gate, running int) Row {
+	s := g.StateAt(now)
 	r := Row{Name: name, Gate: true, Guards: 1, InFlight: max(running, s.Shed.InFlight, 0), Limit: s.Shed.Limit,
 		Queued: s.Shed.Queued}
 	r.Typical = milliseconds(s.Shed.Latency)
 	t := h.window(now, window)
 	r.count(t, h.second(now, 0))
 	r.judgeGate(t, s)
+	if r.Level >= Watch {
+		p := h.lately(now, t, shedCauses, gateCauses, gateCause)
+		p.taken, p.load = s.Shed.InFlight, s.Shed.CPU
+		r.tellGate(p)
+	}
 	return r
 }
 

@@ -403,7 +403,9 @@ func TestDetailsTellWhy(t *testing.T) {
 	now := core.Now()
 	s.calls("a", now-3*sec, 10, 500, 2)
 	d := s.detail("a")
-	if len(d.Series.First) != 300 || len(d.Strip) != 300 || d.Policy != "a retries 3" || d.Row.Name != "a" {
+	if len(d.Series.First) != 300 || len(d.Strip) != 300 ||
+		d.Policy != "# 10.0 retries and hedges could be sent now.\n# 0 of 9 permits are taken, and 0 calls wait for "+
+			"one.\na retries 3" || d.Row.Name != "a" {
 		t.Errorf("%+v", d)
 	}
 	sum := func(list []int) (n int) {
@@ -528,6 +530,11 @@ func TestAStreamTellsEverythingOnceAndThenWhatHasChanged(t *testing.T) {
 	}
 	if e := r.until(func(e event) bool { return e.Head != nil }); len(e.Head.Acts) != 1 || e.Head.Title != "shop" {
 		t.Errorf("%+v", e.Head)
+	}
+	s.Page.Begin("again")
+	s.guard("b", abate.DefaultPolicy())
+	if e := r.until(func(e event) bool { return e.Full }); len(e.Rows) > 1 || len(e.Sparks) != 0 {
+		t.Errorf("nothing of what was before is of the run that begins: %+v", e)
 	}
 }
 

@@ -19,8 +19,9 @@ type Snapshot struct {
 	Full bool   `json:"full"`
 	Rows []Row  `json:"rows"`
 	Gone []Name `json:"gone,omitempty"`
-	// Title is the Config's.
+	// Title is the Config's, and what Begin said.
 	Title string `json:"title"`
+	run   int    // which run it is about
 	// May reports whether whoever asks may change something, and How, if not, what to do about it.
 	May bool   `json:"may"`
 	How string `json:"how,omitempty"`
@@ -112,14 +113,13 @@ func (n *named) history() *history {
 // row makes the row as it is now.
 func (p *Page) row(n *named, now time.Duration) Row {
 	if n.gate != nil {
-		return gateRow(n.name, now, &n.gates.history, n.gate.StateAt(now), int(n.gates.running.Load()))
+		return gateRow(n.name, now, &n.gates.history, n.gate, int(n.gates.running.Load()))
 	}
 	f := facts{hand: n.record.hand(), running: int(n.record.calls.Load()), retrying: int(n.record.waiting.Load())}
-	inFlight := 0
 	for _, g := range n.guards {
 		s, policy := g.StateAt(now), g.Describe()
-		f.states = append(f.states, s)
-		inFlight += s.Bulkhead.InFlight
+		f.states, f.policy = append(f.states, s), policy
+		f.taken += s.Bulkhead.InFlight
 		if !policy.CircuitBreaker.Enabled() {
 			f.off++
 		}
@@ -127,7 +127,7 @@ func (p *Page) row(n *named, now time.Duration) Row {
 			f.budgets++
 		}
 	}
-	f.running = max(f.running, inFlight)
+	f.running = max(f.running, f.taken)
 	return guardRow(n.name, now, &n.record.history, f, p.wall)
 }
 
@@ -143,8 +143,8 @@ func (p *Page) rows(now time.Duration) (rows []Row, all []named) {
 
 // head is a Snapshot without rows, for whoever asks.
 func (p *Page) head(now time.Duration, r *http.Request) Snapshot {
-	s := Snapshot{At: p.wall(now), Title: p.config.Title, May: p.config.Known != nil &&
-		p.config.Known(r), Reloads: p.config.Reload != nil, Rows: []Row{}}
+	s := Snapshot{At: p.wall(now), May: p.config.Known != nil && p.config.Known(r), Reloads: p.config.Reload != nil,
+		Rows: []Row{}}
 	if s.Asks = p.config.Known != nil && !s.May; !s.May {
 		s.How = p.config.How
 	}
@@ -157,6 +157,7 @@ func (p *Page) head(now time.Duration, r *http.Request) Snapshot {
 	}
 	p.mu.Lock()
 	s.Acts = append([]Act{}, p.acts...)
+	s.Title, s.run = p.title(), p.run
 	p.mu.Unlock()
 	return s
 }

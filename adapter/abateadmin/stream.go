@@ -56,10 +56,16 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) error {
 		}
 		now := core.Now()
 		s := p.head(now, r)
-		next, _ := p.rows(now)
-		s.Rows, s.Gone = changes(rows, next)
+		next, all := p.rows(now)
+		var event any = &s
+		if s.run == last.run {
+			s.Rows, s.Gone = changes(rows, next)
+			event = s.since(&last)
+		} else { // nothing of the run before is of this one
+			s.Full, s.Rows, s.Sparks = true, next, sparks(all, now)
+		}
 		rows = next
-		if out.send(s.since(&last)) != nil {
+		if out.send(event) != nil {
 			return nil
 		}
 		last = s

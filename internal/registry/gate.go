@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/abate-go/abate/inbound"
@@ -43,7 +44,8 @@ var Gate = [...]Policy[inbound.Protection, inbound.GateState]{
 					"on, answers say not to retry: a storm is under way, whatever its cause.",
 				Read: func(_ *inbound.Protection, s *inbound.GateState) float64 { return s.Shed.RetryShare }},
 		},
-		Facts: shedFacts,
+		Facts:   shedFacts,
+		Learned: shedLearned,
 	},
 	{
 		Key:     "rateLimit",
@@ -67,6 +69,12 @@ var Gate = [...]Policy[inbound.Protection, inbound.GateState]{
 				say("Rate limit", fmt.Sprintf("burst %d", p.RateLimit.Burst), "%s", p.RateLimit.Limit.String())
 				say("Buckets", "callers with a bucket of their own", "%d", s.RateLimit.Keys)
 			}
+		},
+		Learned: func(p *inbound.Protection, s *inbound.GateState) string {
+			if !keepsBuckets(p) {
+				return ""
+			}
+			return fmt.Sprintf("%d callers have a bucket of their own.", s.RateLimit.Keys)
 		},
 	},
 	{ // its gauges are read from the store of the keys, not from the gate
@@ -102,4 +110,20 @@ func shedFacts(p *inbound.Protection, s *inbound.GateState, say Say) {
 	if p.Shed.Shadow {
 		say("Shadow", "", "sheds nothing, only says so")
 	}
+}
+
+func shedLearned(p *inbound.Protection, s *inbound.GateState) string {
+	var all []string
+	if s.Shed.Limit > 0 {
+		all = append(all, fmt.Sprintf("%d of %d places are taken, and %d requests wait for one.", s.Shed.InFlight,
+			s.Shed.Limit, s.Shed.Queued))
+	}
+	if s.Shed.Latency > 0 {
+		all = append(all, fmt.Sprintf("A request takes %v without load.", s.Shed.Latency.Round(10*time.Microsecond)))
+	}
+	if p.Shed.CPU > 0 {
+		all = append(all, fmt.Sprintf("The processor is at %.0f %%, so %.0f %% of requests are refused.", 100*s.Shed.CPU,
+			100*s.Shed.CPURefused))
+	}
+	return strings.Join(all, " ")
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -25,6 +26,9 @@ var Guard = [...]Policy[core.Policy, core.State]{
 			if p.RetryBudget.Enabled() || p.Budget != nil {
 				say("Retry budget", "retries and hedges that could be sent now", "%.1f", s.Budget)
 			}
+		},
+		Learned: func(_ *core.Policy, s *core.State) string {
+			return fmt.Sprintf("%.1f retries and hedges could be sent now.", s.Budget)
 		},
 	},
 	{ // what is shown of it is its own: a column of the page, and metrics that are there even while it is off
@@ -70,6 +74,10 @@ var Guard = [...]Policy[core.Policy, core.State]{
 				say("Bulkhead", strconv.Itoa(s.Bulkhead.Queued)+" queued", "%d of %d", s.Bulkhead.InFlight, s.Bulkhead.Limit)
 			}
 		},
+		Learned: func(_ *core.Policy, s *core.State) string {
+			return fmt.Sprintf("%d of %d permits are taken, and %d calls wait for one.", s.Bulkhead.InFlight,
+				s.Bulkhead.Limit, s.Bulkhead.Queued)
+		},
 	},
 	{
 		Key:     "rateLimit",
@@ -103,6 +111,10 @@ var Guard = [...]Policy[core.Policy, core.State]{
 				say("Throttle", "of calls are held back", "%.0f %%", 100*s.Throttle.Rejection)
 			}
 		},
+		Learned: func(_ *core.Policy, s *core.State) string {
+			return fmt.Sprintf("The service accepted %.0f of the last %.0f attempts, so %.0f %% are held back.",
+				s.Throttle.Accepts, s.Throttle.Requests, 100*s.Throttle.Rejection)
+		},
 		Warning: func(s *core.State) string {
 			if s.Throttle.Rejection > 0.01 {
 				return "the throttle holds calls back"
@@ -135,6 +147,9 @@ var Guard = [...]Policy[core.Policy, core.State]{
 				say("Pace", "attempts a second", "%.1f", s.Pacing.PerSecond)
 			}
 		},
+		Learned: func(_ *core.Policy, s *core.State) string {
+			return fmt.Sprintf("At most %.1f attempts a second are sent now.", s.Pacing.PerSecond)
+		},
 	},
 	{
 		Key:     "hedge",
@@ -145,6 +160,13 @@ var Guard = [...]Policy[core.Policy, core.State]{
 			if p.Hedge.Enabled() && s.Hedge.Delay > 0 {
 				say("Hedge after", "", "%v", s.Hedge.Delay.Round(10*time.Microsecond))
 			}
+		},
+		Learned: func(_ *core.Policy, s *core.State) string {
+			if !s.Hedge.Learned || s.Hedge.Delay == 0 {
+				return ""
+			}
+			return fmt.Sprintf("A copy is sent after %v, learned from %d attempts.",
+				s.Hedge.Delay.Round(10*time.Microsecond), s.Hedge.Samples)
 		},
 	},
 }

@@ -23,9 +23,24 @@ type Policy[P, S any] struct {
 	Panels []Panel
 	// Facts says how it stands, for the page of one guard or gate; nil for nothing. It is called while it is off, too.
 	Facts func(p *P, s *S, say Say)
+	// Learned says in a sentence what it has found out and acts on, "" for nothing; nil if there is never anything. It is
+	// called while it is on.
+	Learned func(p *P, s *S) string
 	// Warning returns what is not as it should be, for the page of all guards, empty while all is well; nil if there is
 	// never anything.
 	Warning func(s *S) string
+}
+
+// Learned says of all policies of a list that are on what they have found out and act on, a sentence each.
+func Learned[P, S any](policies []Policy[P, S], p *P, s *S) (all []string) {
+	for i := range policies {
+		if one := &policies[i]; one.Learned != nil && one.Enabled(p) {
+			if text := one.Learned(p, s); text != "" {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
 }
 
 // Gauge is a metric with one label, the service.

@@ -104,6 +104,10 @@ func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
 // WithDefaults returns c with the defaults of its kind written into the fields that are
 // zero and where zero makes no sense. The fields of other kinds stay as they are, and so
 // does the zero Config, which is off. It is pure, and doing it twice changes nothing.
+//
+// A ratio of 0.1 rests on random systems (package sim/harm, 300 that nobody tuned on, three retries, a reserve of 10,
+// no breaker): one system in twenty is worse off by 3 % or more than without retries, of 0.2 by 24 %, without a budget
+// by 48 %; 0.03 does less harm at its worst and mends a third less. The rest is custom.
 func (c Config) WithDefaults() Config {
 	if c == (Config{}) {
 		return c

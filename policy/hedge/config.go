@@ -2,7 +2,9 @@ package hedge
 
 import "time"
 
-// Config says when a slow attempt gets a second copy. The zero Config sends none.
+// Config says when a slow attempt gets a second copy. The zero Config sends none, and so does the default: on 300
+// random systems (package sim/harm) a Quantile of 0.95 leaves 14.0 % worse off by more than 2 % where retries alone do
+// so in 6.2 %, and healthy ones that are nearly full lose most.
 type Config struct {
 	// Disabled turns hedging off, whatever else is set.
 	Disabled bool `yaml:"disabled"`

@@ -59,6 +59,10 @@ type Config struct {
 // WithDefaults returns c with the default in each zero field that has one.
 // MaxRetries and MaxElapsed keep their zero, which means none and no limit.
 // A second call changes nothing.
+//
+// An InitialDelay of 100 ms and full jitter rest on random systems (package sim/harm, 300 that nobody tuned on, under
+// the default budget and no breaker): one system in twenty is worse off by 3 % or more than without retries, after 1 s
+// by 20 %, without jitter by 7 %; 20 ms is as safe and mends less. The others are custom.
 func (c Config) WithDefaults() Config {
 	c.Backoff = cmp.Or(c.Backoff, ExponentialBackoff)
 	c.InitialDelay = cmp.Or(c.InitialDelay, 100*time.Millisecond)

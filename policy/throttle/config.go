@@ -2,7 +2,8 @@ package throttle
 
 import "time"
 
-// Config describes client-side throttling. The zero Config is off.
+// Config describes client-side throttling. The zero Config is off, and so is the default: on 300 random systems
+// (package sim/harm) a K of 2 leaves 17.6 % worse off by more than 2 %, and none better by a tenth.
 type Config struct {
 	// Disabled switches the throttle off.
 	Disabled bool `yaml:"disabled"`

@@ -40,7 +40,9 @@ const (
 	noRetries   = "maxRetries: 0, " + off
 	defaults    = "maxRetries: 3" // which is the default; so there is something to write
 	defaultGate = "{}"
-	handTuned   = `maxRetries: 3, initialDelay: 100ms, jitter: full, ` +
+	// handTuned is what somebody came to who tuned a policy for 50 clients with 250 requests/s, whose service can do 400/s
+	// and has a database that hangs for 5 s: there it is back after 1.8 s. That it is good elsewhere nobody has asked.
+	handTuned = `maxRetries: 3, initialDelay: 100ms, jitter: full, ` +
 		`retryBudget: {ratio: 0.1, reserve: 10, clients: 50}, circuitBreaker: {failureRateThreshold: 0.5, ` +
 		`slowCallRateThreshold: 0.5, slowCallDurationThreshold: 700ms, ` +
 		`slidingWindow: 2s, minimumNumberOfCalls: 5, waitDurationInOpenState: 300ms, waitDurationMultiplier: 1, ` +
@@ -57,7 +59,7 @@ func Policies() []Policy {
 		{Name: "guard", About: "abate.DefaultPolicy", Guard: defaults},
 		{Name: "gate", About: "inbound.DefaultProtection", Guard: noRetries, Gate: defaultGate, Callers: Plain},
 		{Name: "both", About: "the two together", Guard: defaults, Gate: defaultGate},
-		{Name: "tuned", About: "the quickstart's hand-tuned policy", Guard: handTuned, Slow: 700 * time.Millisecond},
+		{Name: "tuned", About: "a policy tuned by hand for one storm", Guard: handTuned, Slow: 700 * time.Millisecond},
 	}
 }
 

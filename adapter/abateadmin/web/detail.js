@@ -14,6 +14,7 @@ function openDetail(key) {
   v.mark = el('i.mark');
   v.title = el('h2', {tabindex: '-1'}, name);
   v.why = el('ul.why');
+  v.story = el('dl.story');
   v.hand = el('div.hand', {role: 'group', 'aria-label': 'By hand'}, gate ? [] : Object.entries(words).map(([value, [text]]) =>
     el('button', {type: 'button', 'data-override': value, click: () => confirmOverride(name, value)}, text)));
   v.how = el('p.mute');
@@ -24,7 +25,7 @@ function openDetail(key) {
   v.policyBox = el('details', {hidden: true}, el('summary', null, 'Policy in force'), v.policy);
   v.problem = el('p.mute', {hidden: true});
   replace($('detail'), el('div.top', null, v.mark, v.title, el('button', {type: 'button', click: closeDetail}, 'Close')),
-    v.problem, v.why, v.hand, v.how, v.plots.map(p => p.node), el('h3', null, 'Now'), v.facts,
+    v.problem, v.why, v.story, v.hand, v.how, v.plots.map(p => p.node), el('h3', null, 'Now'), v.facts,
     el('div.tables', null, el('section', null, el('h3', null, gate ? 'Why requests were refused' : 'Why the policy said no'), v.refusals), el('section', null, el('h3', null, gate ? 'How requests ended' : 'How attempts ended'), v.attempts)),
     el('h3', null, 'Last errors'), v.errors, el('h3', null, 'Events'), v.events, v.policyBox);
   $('detail').hidden = false;
@@ -84,6 +85,7 @@ function showDetail(v, d) {
   const level = levels[d.row.level];
   dress(v.mark, 'mark ' + level);
   again(v.why, [d.row.why, d.row.level, d.row.since && ago(d.row.since, d.at)], () => reasons(d));
+  again(v.story, d.row.story, () => told(d.row.story));
   showHand(v, d.row);
   drawPlots(v, d);
   again(v.facts, d.facts, () => d.facts.map(f => el('div', null, el('dt', null, f.name), el('dd', null, f.value, f.about ? el('small', null, f.about) : null))));
@@ -101,6 +103,10 @@ function reasons(d) {
   const since = d.row.since ? ', for ' + ago(d.row.since, d.at).replace(' ago', '').replace('just now', 'a moment') : '';
   return d.row.why.split('; ').map((text, i) => el('li' + (i ? '' : '.word-' + word), null, text + (/^(circuit (open|probes)|traffic)/.test(text) ? since : '')));
 }
+
+// told is what is behind it, what it does, and what comes next, as far as there is something to say.
+const told = story => [['Cause', 'cause'], ['Effect', 'effect'], ['Next', 'next']].filter(([, part]) => story?.[part])
+  .map(([name, part]) => el('div', null, el('dt', null, name), el('dd', null, story[part])));
 
 function drawPlots(v, d) {
   const s = d.series, {ended, sent, latency, lane} = v.charts, none = nil(s.good);

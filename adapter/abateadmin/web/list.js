@@ -57,7 +57,7 @@ function fillRow(r) {
   dress(n.mark, 'mark ' + level);
   const why = d.why || (d.level === 1 ? '' : 'idle');
   put(n.about, why);
-  label(n.about, 'title', why);
+  label(n.about, 'title', [why, d.story?.cause, d.story?.effect, d.story?.next].filter(Boolean).join('. ').replaceAll('..', '.'));
   put(n.count, d.guards < 2 ? '' : '× ' + d.guards);
   label(n.link, 'aria-label', d.name + (d.gate ? ', arriving' : '') + ', ' + level + (d.why ? ': ' + d.why : ''));
   cells.forEach(([, text, warmth], i) => {

@@ -69,10 +69,11 @@ function paintVerdict() {
   dress($('verdict').querySelector('.mark'), 'mark ' + levels[level]);
   const alone = level > 1 && by[level].length === 1;
   const why = r => r.data.why.split('; ')[0];
+  const inShort = d => d.story?.cause || d.story?.next ? [d.story.cause || d.why.split('; ')[0] + '.', d.story.next].filter(Boolean).join(' ') : why({data: d});
   put($('said'), level > 1 ? (alone ? names(by[level]) + (level === 3 ? ' is in trouble' : ' is worth a look') : by[level].length + (level === 3 ? ' in trouble: ' : ' worth a look: ') + names(by[level])) :
     level === 1 ? 'All calm.' : rows.size ? 'No traffic.' : 'Nothing to watch yet.');
   const rest = [level === 3 && by[2].length ? by[2].length + ' more worth a look' : '', by[1].length ? by[1].length + ' calm' : '', by[0].length ? by[0].length + ' idle' : ''].filter(Boolean).join(', ');
-  const worst = level > 1 ? [...by[level]].sort((a, b) => a.data.name < b.data.name ? -1 : 1).slice(0, 3).map(r => (alone ? '' : r.data.name + ': ') + why(r)).join(' · ') : '';
+  const worst = level > 1 ? [...by[level]].sort((a, b) => a.data.name < b.data.name ? -1 : 1).slice(0, 3).map(r => alone ? inShort(r.data) : r.data.name + ': ' + why(r)).join(' · ') : '';
   put($('more'), [worst, rest].filter(Boolean).join(' — '));
 }
 

@@ -28,8 +28,8 @@ func NewLive(out io.Writer) Live {
 // Show shows a line.
 func (l *Live) Show(line string) {
 	l.shown = true
-	if l.Terminal {
-		line = "\r" + line + "\x1b[K"
+	if l.Terminal { // which cuts a line that is too long: its rest on a line of its own would stay there
+		line = "\r\x1b[?7l" + line + "\x1b[K\x1b[?7h"
 	} else {
 		line += "\n"
 	}

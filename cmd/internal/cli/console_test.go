@@ -32,6 +32,10 @@ func TestProgressOnATerminalStaysOnOneLine(t *testing.T) {
 	if strings.Contains(out.String(), "\n") || strings.Count(out.String(), "\r") != 3 {
 		t.Errorf("progress: %q", out.String())
 	}
+	// A line that is longer than the terminal is cut, and nothing else is.
+	if want := "\x1b[?7lone\x1b[K\x1b[?7h"; !strings.Contains(out.String(), want) {
+		t.Errorf("progress: %q, want %q in it", out.String(), want)
+	}
 }
 
 // ended is a result of nothing.

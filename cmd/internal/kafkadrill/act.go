@@ -25,6 +25,7 @@ type act struct {
 	brokers     *brokers
 	name, topic string
 	policy      policyfile.Policy
+	guard       *abate.Guard
 	inventory   *inventory
 	recorder    *recorder
 	consumer    *abatekafka.Consumer
@@ -52,8 +53,7 @@ func (a *act) SetUp(ctx context.Context, since func() time.Duration) error {
 	if a.policy, err = policyOf(a.name); err != nil {
 		return err
 	}
-	guard, err := abate.New(service, a.policy.Policy)
-	if err != nil {
+	if a.guard, err = abate.New(service, a.policy.Policy); err != nil {
 		return err
 	}
 	if a.inventory, err = newInventory(a.config, a.recorder.attempt); err != nil {
@@ -64,7 +64,7 @@ func (a *act) SetUp(ctx context.Context, since func() time.Duration) error {
 		MaxIdleConnsPerHost: many, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
 	}}
 	a.consumer = &abatekafka.Consumer{
-		Brokers: a.brokers.addresses, Group: a.topic, Topics: []string{a.topic}, Guard: guard, Handler: a.handle,
+		Brokers: a.brokers.addresses, Group: a.topic, Topics: []string{a.topic}, Guard: a.guard, Handler: a.handle,
 		Redelivery: a.policy.Kafka.Always(),
 		Observer:   a.recorder, OnDeadLetter: a.deadLetter, Logger: slog.New(slog.DiscardHandler),
 	}
@@ -172,12 +172,6 @@ func (a *act) ready(ctx context.Context) error {
 			return fmt.Errorf("the consumer of the %s act has %d of %d partitions: %w", a.name, has, want, ctx.Err())
 		}
 	}
-}
-
-// progress is the second that is just over.
-func (a *act) progress() ActProgress {
-	b := a.recorder.lastSecond()
-	return ActProgress{Name: a.name, Attempts: b.attempts, Handled: b.handled, Dead: b.dead, Left: a.recorder.left()}
 }
 
 // identity is what abatekafka.Message.ID says of the same message.

@@ -2,7 +2,6 @@ package kafkadrill
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -73,41 +72,4 @@ func (c Config) Problems() []string {
 			c.Rate, mostUsed, c.Capacity())
 	}
 	return list
-}
-
-// Progress is how it goes, once a second.
-type Progress struct {
-	Elapsed time.Duration // since the first message
-	Outage  bool
-	Acts    []ActProgress
-}
-
-// ActProgress is one act within the last second.
-type ActProgress struct {
-	Name                    string
-	Attempts, Handled, Dead int // in the second
-	Left                    int // written and not done
-}
-
-// String is one line.
-func (p Progress) String() string {
-	state := ""
-	if p.Outage {
-		state = "OUTAGE"
-	}
-	text := fmt.Sprintf("%4.0f s  %-6s", p.Elapsed.Seconds(), state)
-	for _, a := range p.Acts {
-		text += fmt.Sprintf("%10d %7d %5d %6d", a.Attempts, a.Handled, a.Dead, a.Left)
-	}
-	return text
-}
-
-// Heading is what stands above the lines of progress.
-func (p Progress) Heading() string {
-	names, columns := strings.Repeat(" ", 14), strings.Repeat(" ", 14)
-	for _, a := range p.Acts {
-		names += fmt.Sprintf("  %-29s", a.Name+", in each second:")
-		columns += fmt.Sprintf("%10s %7s %5s %6s", "attempts", "handled", "dead", "left")
-	}
-	return strings.TrimRight(names, " ") + "\n" + columns
 }

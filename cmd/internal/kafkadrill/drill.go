@@ -49,7 +49,7 @@ func (c Config) run(ctx context.Context, acts []*act) error {
 	d := drill.Drill{Length: c.length(), Drain: lastWait}
 	if c.Progress != nil {
 		d.EachSecond = func(at time.Duration) {
-			p := Progress{Elapsed: at, Outage: at >= c.Before && at < c.Before+c.Outage}
+			p := Progress{Elapsed: at}
 			for _, a := range acts {
 				p.Acts = append(p.Acts, a.progress())
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/abate-go/abate/adapter/abatekafka/embedded"
 	"github.com/abate-go/abate/cmd/internal/kafkadrill"
+	"github.com/abate-go/abate/internal/drill"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -65,8 +66,10 @@ func TestOutageMakesDeadLettersOnlyWithoutAGuard(t *testing.T) {
 	if guarded.Attempts >= unguarded.Attempts {
 		t.Errorf("attempts: %d guarded, %d unguarded", guarded.Attempts, unguarded.Attempts)
 	}
-	if !slices.ContainsFunc(seen, func(p kafkadrill.Progress) bool { return p.Outage && len(p.Acts) == 2 }) {
-		t.Errorf("progress never told of the outage: %v", seen)
+	if !slices.ContainsFunc(seen, func(p kafkadrill.Progress) bool {
+		return len(p.Acts) == 2 && p.Acts[1].Circuits.Open == 1 && p.Acts[0].Circuits.All == 0
+	}) {
+		t.Errorf("progress never told of an open circuit: %v", seen)
 	}
 	var text strings.Builder
 	r.Report(&text)
@@ -79,6 +82,24 @@ func TestOutageMakesDeadLettersOnlyWithoutAGuard(t *testing.T) {
 	}
 	if _, err := json.Marshal(r); err != nil {
 		t.Error(err)
+	}
+}
+
+// The lines say what came of messages, not what was planned for the second. Their columns stand below the heading.
+func TestALineOfProgressSaysHowThingsStand(t *testing.T) {
+	p := kafkadrill.Progress{Elapsed: 13 * time.Second, Acts: []kafkadrill.ActProgress{
+		{Name: "unguarded", Second: drill.Second{Offered: 100, Extra: 1130}, Dead: 100, Left: 1200},
+		{Name: "guarded", Second: drill.Second{Offered: 100, Answered: 97, Circuits: drill.Circuits{All: 1, HalfOpen: 1}},
+			Left: 640},
+	}}
+	want := "         unguarded, in each second:             guarded, in each second:\n" +
+		"         handled   extra   circuit dead  left   handled   extra   circuit dead  left"
+	if got := p.Heading(); got != want {
+		t.Errorf("heading\n%s\nwant\n%s", got, want)
+	}
+	want = "  13 s       0 % +1130 %      none  100  1200      97 %    +0 % half-open    0   640"
+	if got := p.String(); got != want {
+		t.Errorf("line\n%s\nwant\n%s", got, want)
 	}
 }
 

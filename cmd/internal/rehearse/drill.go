@@ -24,7 +24,8 @@ const drillHelp = `Run a scenario over real sockets on 127.0.0.1, in this one pr
 
 Without FILE: a payment service with a finite capacity serves clients that send on schedule. In the
 middle its database does not answer for some seconds. Act 1, unguarded: the clients retry as so many
-do. Act 2, guarded: the same clients, arrivals and service under another policy. Takes 50 seconds.
+do. Act 2, guarded: the same clients, arrivals and service under the default policy. It takes 50
+seconds.
 
 Usage: abate drill [FLAGS] [FILE]
        abate drill kafka [FLAGS]   the same for Kafka consumers: see "abate drill kafka -h"
@@ -52,8 +53,8 @@ These change what the scenario says; the numbers are those of the built-in one:
   --before D            time before the outage (4s)
   --outage D            length of the outage (5s)
   --after D             time after the outage (14s)
-  --within D            time after the outage in which the guarded clients have to recover (5s, or
-                        --after if that is shorter)
+  --within D            time after the outage in which the guarded clients have to recover (3.5s,
+                        or --after if that is shorter)
 
   --admin ADDR          the live page of what happens, its data for "abate top", and /metrics for
                         Prometheus, while the drill is run; off for none (127.0.0.1:15000, or any

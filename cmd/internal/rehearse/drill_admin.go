@@ -29,8 +29,11 @@ type drillAdmin struct {
 	server   *http.Server
 }
 
-// lasting are metrics, which show the last guard of a name for good.
+// lasting are metrics, which count on from act to act and show the last guard of a name for good.
 type lasting struct{ *abateprom.Metrics }
+
+// Begin does nothing.
+func (lasting) Begin(string) {}
 
 // Remove does nothing.
 func (lasting) Remove(...*abate.Guard) {}

@@ -21,7 +21,7 @@ var pageOf = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/`)
 
 func (o *onlooker) Write(p []byte) (int, error) {
 	o.said.Write(p)
-	if found := pageOf.FindStringSubmatch(o.said.String()); found != nil && strings.Contains(string(p), " s  attempts ") {
+	if found := pageOf.FindStringSubmatch(o.said.String()); found != nil && strings.Contains(string(p), " s  answered ") {
 		answer, err := http.Get("http://" + found[1] + "/metrics")
 		if err != nil {
 			o.t.Errorf("the page beside the drill: %v", err)

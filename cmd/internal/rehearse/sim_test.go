@@ -565,7 +565,7 @@ func TestSimProgress(t *testing.T) {
 	show(sim.Progress{Done: 7, Of: 0})
 	p.End("")
 	p.End("")
-	lines := strings.Split(out.String(), "\r")
+	lines := strings.Split(strings.NewReplacer("\x1b[?7l", "", "\x1b[?7h", "").Replace(out.String()), "\r")
 	if strings.Contains(out.String(), "\n") || len(lines) != 4 ||
 		!strings.HasPrefix(lines[1], "████░░░░░░░░░░░░ 10 of 40  12 s  2.0 M events/s  runs  a.yaml (2 of 3): long") {
 		t.Errorf("on a terminal: %q", out.String())

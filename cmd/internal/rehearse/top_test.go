@@ -218,6 +218,22 @@ func TestTopIsAsWideAsTheScreen(t *testing.T) {
 	}
 }
 
+func TestTopTellsTheWholeStoryOnANarrowScreen(t *testing.T) {
+	v := topView{snapshot: topRows(), width: 40, height: 30, opened: "b"}
+	v.snapshot.Rows[1].Story = abateadmin.Story{
+		Cause: "The circuit opened because too large a share of the attempts failed.\x1b[31m",
+		Next:  "The next probe is sent in 40 ms.",
+	}
+	want := "  Cause   The circuit opened because too\n" +
+		"          large a share of the attempts\n" +
+		"          failed.\uFFFD[31m\n" +
+		"  Next    The next probe is sent in\n" +
+		"          40 ms."
+	if got := strings.Join(v.screen(), "\n"); !strings.Contains(got, want) {
+		t.Errorf("\n%s\nwant in it\n%s", got, want)
+	}
+}
+
 // plainLine takes colours off.
 func plainLine(line string) string {
 	for {
@@ -300,7 +316,7 @@ func FuzzTopTable(f *testing.F) {
 		v := topView{snapshot: topRows(), width: width, height: height, colour: true}
 		v.snapshot.Rows[0].Name, v.snapshot.Rows[0].Why, v.snapshot.Rows[0].Level, v.snapshot.Problem = name, why,
 			abateadmin.Level(uint(level)%4), why
-		v.opened = name
+		v.opened, v.snapshot.Rows[0].Story.Cause = name, why
 		for _, lines := range [][]string{v.screen(), v.table()} {
 			for _, line := range lines {
 				text := plainLine(line)

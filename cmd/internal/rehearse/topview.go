@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/abate-go/abate/adapter/abateadmin"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // topView is what a terminal shows. It is told what happened, and draws no more than it was told.
@@ -220,6 +221,7 @@ func (v *topView) why() []string {
 	for _, word := range strings.Split(r.Why, "; ") {
 		lines = append(lines, cutWidth("  "+harmless(word), v.width))
 	}
+	lines = append(lines, v.story(&r.Story)...)
 	d := v.detail
 	if d == nil {
 		return append(lines, "", "  ...")
@@ -244,6 +246,24 @@ func (v *topView) why() []string {
 	section("EVENTS")
 	for _, e := range d.Events {
 		lines = append(lines, cutWidth("  "+fit(since(e.At, d.At), 14, true)+harmless(e.Text), v.width))
+	}
+	return lines
+}
+
+// story is what is behind it, in whole sentences: they are broken into lines, not cut.
+func (v *topView) story(s *abateadmin.Story) (lines []string) {
+	for _, part := range []struct{ name, text string }{{"Cause", s.Cause}, {"Effect", s.Effect}, {"Next", s.Next}} {
+		if part.text == "" {
+			continue
+		}
+		const indent = 10
+		text := figures.Wrap("", figures.Words(harmless(part.text)), max(v.width-indent, indent))
+		for i, line := range strings.Split(text, "\n") {
+			if i > 0 {
+				part.name = ""
+			}
+			lines = append(lines, cutWidth("  "+fit(part.name, indent-2, true)+line, v.width))
+		}
 	}
 	return lines
 }

@@ -30,15 +30,6 @@ type Config struct {
 	unlisted bool // the file of Policy does not list the service
 }
 
-// Progress is the last second of an act.
-type Progress struct {
-	Act     string
-	Elapsed time.Duration // since the end of the warm-up; 0 and less within it
-	Trouble bool          // something is wrong
-	Waiting int           // in the service's queue now
-	Second
-}
-
 // Quickstart is the scenario of Default, a file of package scenarios.
 const Quickstart = "quickstart.yaml"
 
@@ -139,10 +130,12 @@ func (a cast) queueTime() time.Duration {
 // stormLoad is the attempts per second when every attempt fails, as far as maxRetries bounds it.
 func (a cast) stormLoad() float64 { return a.fleet.Rate * float64(a.clientPolicy().MaxRetries+1) }
 
+// breaks reports whether the clients have circuit breakers.
+func (a cast) breaks() bool { return a.clientPolicy().CircuitBreaker.Enabled() }
+
 // unbounded reports whether only maxRetries bounds what the clients add to the load.
 func (a cast) unbounded() bool {
-	p := a.clientPolicy()
-	return !p.RetryBudget.Enabled() && !p.CircuitBreaker.Enabled()
+	return !a.clientPolicy().RetryBudget.Enabled() && !a.breaks()
 }
 
 // expectations of an act: those of the scenario and those of the variant.

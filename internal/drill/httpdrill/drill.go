@@ -31,6 +31,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		if c.Progress != nil {
 			d.EachSecond = func(at time.Duration) { c.Progress(a.progress(at)) }
 		}
+		c.Watch.begin(name)
 		if err := d.Run(ctx, a); err != nil {
 			return Result{}, fmt.Errorf("act %q: %w", name, err)
 		}
@@ -205,14 +206,6 @@ func (a *act) TearDown() {
 	}
 	for _, by := range a.clients {
 		by.close()
-	}
-}
-
-// progress is what happened in the second before a time.
-func (a *act) progress(at time.Duration) Progress {
-	return Progress{
-		Act: a.variant.Name, Elapsed: at, Trouble: a.config.trouble(at - 1), Waiting: a.servers[a.front].Waiting(),
-		Second: a.record.Between(a.front, at-time.Second, at),
 	}
 }
 

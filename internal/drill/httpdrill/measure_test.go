@@ -15,6 +15,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/drill"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -133,14 +134,14 @@ func TestRecorderTellsTheLastSecond(t *testing.T) {
 	r.Ended(150*time.Millisecond, 999*time.Millisecond, engine.Answered)
 	r.Ended(900*time.Millisecond, 999*time.Millisecond, engine.CircuitOpen)
 	if got, want := r.Between(by.front, 0, time.Second),
-		(Second{Offered: 2, Attempts: 1, Answered: 1, Refused: 1}); got != want {
+		(drill.Second{Offered: 2, Attempts: 1, Answered: 1, Refused: 1}); got != want {
 		t.Errorf("first second: %+v, want %+v", got, want)
 	}
-	if got, want := r.Between(by.front, time.Second, 2*time.Second), (Second{Attempts: 1}); got != want {
+	if got, want := r.Between(by.front, time.Second, 2*time.Second), (drill.Second{Attempts: 1, Extra: 1}); got != want {
 		t.Errorf("second: %+v, want %+v", got, want)
 	}
 	for _, at := range []time.Duration{-time.Second, 0, time.Hour} {
-		if got := r.Between(by.front, at-time.Second, at); got != (Second{}) {
+		if got := r.Between(by.front, at-time.Second, at); got != (drill.Second{}) {
 			t.Errorf("the second before %v: %+v", at, got)
 		}
 	}

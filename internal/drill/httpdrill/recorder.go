@@ -6,6 +6,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/drill"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -25,6 +26,7 @@ type Recorder struct {
 	sampled        int                 // bins whose limit is known
 	breakerRefused int                 // requests
 	budgetRefused  int                 // retries
+	circuits       drill.Circuits      // of the clients' guards, as they are now
 }
 
 // peak counts attempts in steps of 10 ms.
@@ -171,11 +173,16 @@ func (r *Recorder) Worked(service int, now, held time.Duration, wasted bool, end
 // Observe counts what the clients' guards say no to: an answer with an error status does not tell why it was the last
 // attempt's.
 func (r *Recorder) Observe(e abate.Event) {
-	if e.Kind != core.CallEnded || e.Reason == nil {
+	if e.Kind != core.BreakerChanged && (e.Kind != core.CallEnded || e.Reason == nil) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if e.Kind == core.BreakerChanged { // also before and after what is measured: it says how things stand
+		r.circuits.Add(e.From.String(), -1)
+		r.circuits.Add(e.To.String(), 1)
+		return
+	}
 	if _, _, ok := r.bin(r.since()); !ok {
 		return
 	}
@@ -187,23 +194,16 @@ func (r *Recorder) Observe(e abate.Event) {
 	}
 }
 
-// Second is what happened in one second, for the one who watches.
-type Second struct {
-	Offered  int // requests that began
-	Attempts int // at the service that the clients call
-	Answered int // requests answered with success
-	Refused  int // requests refused by a guard, without an attempt
-}
-
-// Between adds up the bins that begin within from..to.
-func (r *Recorder) Between(service int, from, to time.Duration) Second {
+// Between adds up the bins that begin within from..to, for the one who watches. The circuits are as they are now.
+func (r *Recorder) Between(service int, from, to time.Duration) drill.Second {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f := &r.record.Fleets[0]
+	f, s := &r.record.Fleets[0], &r.record.Services[service]
 	first, behind := int(max(from, 0)/r.record.Bin), min(int(max(to, 0)/r.record.Bin), len(f.Offered))
-	return Second{
-		Offered: total(f.Offered, first, behind), Attempts: total(r.record.Services[service].Arrived, first, behind),
-		Answered: total(f.Answered, first, behind), Refused: total(f.Refused, first, behind),
+	return drill.Second{
+		Offered: total(f.Offered, first, behind), Answered: total(f.Answered, first, behind),
+		Refused: total(f.Refused, first, behind), Attempts: total(s.Arrived, first, behind),
+		Extra: total(s.Retries, first, behind), Circuits: r.circuits,
 	}
 }
 

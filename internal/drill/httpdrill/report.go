@@ -58,24 +58,10 @@ func (c Config) actIntro(v *scenario.Variant) string {
 	if p.RetryBudget.Enabled() {
 		bounds = append(bounds, "a retry budget")
 	}
-	if p.CircuitBreaker.Enabled() {
+	if a.breaks() {
 		bounds = append(bounds, "a circuit breaker")
 	}
 	return text + ", within " + strings.Join(bounds, " and ") + "."
-}
-
-// String is one line of live progress.
-func (p Progress) String() string {
-	state := "all is well"
-	switch {
-	case p.Elapsed <= 0:
-		state = "warming up"
-	case p.Trouble:
-		state = "TROUBLE"
-	}
-	return fmt.Sprintf("%-9s %3.0f s  attempts %5s/s  answered %4s/s  queue %5s  %s",
-		p.Act, p.Elapsed.Seconds(), figures.Thousands(float64(p.Attempts)), figures.Thousands(float64(p.Answered)),
-		figures.Thousands(float64(p.Waiting)), state)
 }
 
 // Report writes what came of the drill for people: a table, plots, and a closing sentence.

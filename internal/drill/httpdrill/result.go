@@ -192,14 +192,18 @@ func (c Config) troubleText() string {
 	var parts []string
 	for i := range c.Scenario.Faults {
 		f := &c.Scenario.Faults[i]
-		kind, target := f.Kind()
-		text := fmt.Sprintf("%s is in trouble (%s)", target, kind)
-		if kind == scenario.OutageFault {
-			text = target + " is down"
-		}
-		parts = append(parts, text+" for "+drill.Seconds(f.For.Seconds()))
+		parts = append(parts, faultText(f)+" for "+drill.Seconds(f.For.Seconds()))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// faultText says what a fault does, while it does.
+func faultText(f *scenario.Fault) string {
+	kind, target := f.Kind()
+	if kind == scenario.OutageFault {
+		return target + " is down"
+	}
+	return fmt.Sprintf("%s is in trouble (%s)", target, kind)
 }
 
 func (c Config) setting(a cast) Setting {

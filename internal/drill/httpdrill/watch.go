@@ -6,8 +6,10 @@ import (
 )
 
 // Watcher is shown what the guards and the gate of an act do while it is run: a page for people, metrics for a
-// scraper. Its methods are those of abateadmin.Page and abateprom.Metrics.
+// scraper. Most of its methods are those of abateadmin.Page and abateprom.Metrics.
 type Watcher interface {
+	// Begin is called when an act begins, with its name: nothing of an act before is of this one.
+	Begin(act string)
 	Adjust(service string, p *abate.Policy)
 	Add(guards ...*abate.Guard)
 	Remove(guards ...*abate.Guard)
@@ -17,6 +19,13 @@ type Watcher interface {
 
 // Watchers are several of them, none for nobody.
 type Watchers []Watcher
+
+// begin tells everybody that an act begins.
+func (w Watchers) begin(act string) {
+	for _, one := range w {
+		one.Begin(act)
+	}
+}
 
 // adjust has a policy tell everybody what its guard does.
 func (w Watchers) adjust(service string, p *abate.Policy) {
