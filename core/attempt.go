@@ -27,6 +27,7 @@ const (
 	askedThrottle = 1 << iota
 	askedBreaker
 	askedAnswer // the breaker, which knows that the answer has begun
+	askedPermit // the bulkhead, whose permit the answer keeps
 )
 
 // attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.
@@ -271,6 +272,9 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 		if s.shared != nil {
 			s.shared.Result(now, class == Success)
 		}
+	}
+	if s.learns {
+		c.teach(now, a, class)
 	}
 	if class == Success && s.times(c.deadline) {
 		s.typical.record(latency)

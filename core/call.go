@@ -32,6 +32,7 @@ type Call struct {
 	hedges    int8  // of the current attempt
 	inAir     int8
 	admitted  bool // holds a bulkhead permit
+	away      bool // has let its permit go, and comes back for another
 	over      bool
 	repeat    repeat // whether somebody above has made it before, see Repeated
 	told      bool   // by the callee: do not try again
@@ -40,6 +41,7 @@ type Call struct {
 	lastClass Class
 	failed    failed
 	last      error // the last failed attempt's error
+	kept      *keptPermit
 	copies    [MaxCopies]attemptCopy
 }
 
@@ -73,14 +75,7 @@ func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
 			return c.stop(now, reason)
 		}
 	}
-	if s.bulkhead != nil && !s.bulkhead.TryAcquire() {
-		if s.policy.Bulkhead.Enabled() && s.policy.Bulkhead.MaxQueue == 0 {
-			return c.stop(now, ErrBulkheadFull)
-		}
-		return Step{Action: Queue}
-	}
-	c.admitted = s.bulkhead != nil
-	return c.attempt(now)
+	return c.enter(now)
 }
 
 // refuse begins and ends a call whose caller had left before it began.
@@ -96,7 +91,8 @@ func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
 
 // Enqueue puts the call in the bulkhead's queue, after a Queue step. w must not move until the call leaves the queue.
 func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
-	switch c.s.bulkhead.Enqueue(w) {
+	w.Until, w.Again = c.patience(now), c.away
+	switch c.s.bulkhead.Enqueue(now, w) {
 	case bulkhead.Admitted:
 		return c.Admitted(now)
 	case bulkhead.Full:
@@ -105,7 +101,7 @@ func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
 	if c.s.observer != nil {
 		c.tellQueued(now, w)
 	}
-	return Step{Action: Queued, Until: min(c.deadline, clock.Later(now, c.s.bulkhead.MaxWait()))}
+	return Step{Action: Queued, Until: w.Until}
 }
 
 // tellQueued tells the observer that the call waits. If the observer ends the goroutine nobody is left who waits: then
@@ -126,7 +122,7 @@ func (c *Call) Admitted(now time.Duration) Step {
 	if c.over {
 		return Step{Action: Await}
 	}
-	c.admitted = true
+	c.arrive()
 	if now >= c.deadline {
 		return c.stop(now, ErrDeadline)
 	}
@@ -172,6 +168,9 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	}
 	c.last, c.lastClass = o.Err, o.Class
 	if o.Class == Success {
+		if o.Unfinished && c.admitted && c.s.policy.Bulkhead.HoldDuringBody {
+			c.keep(n)
+		}
 		return c.finish(now, nil, o.Err)
 	}
 	final := o.Class == Ignored || o.NoRetry
@@ -240,6 +239,7 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	if delay == 0 {
 		return c.attempt(now)
 	}
+	c.rest()
 	return Step{Action: Sleep, Until: clock.Later(now, delay)}
 }
 
@@ -251,7 +251,7 @@ func (c *Call) Resume(now time.Duration) Step {
 	if now >= c.deadline {
 		return c.stop(now, ErrDeadline)
 	}
-	return c.attempt(now)
+	return c.enter(now)
 }
 
 // Cancel ends the call because its caller left while it slept; cause is the caller's context error.
@@ -297,10 +297,7 @@ func (c *Call) finish(now time.Duration, reason, err error) Step {
 		c.token = false
 		c.returnToken()
 	}
-	if c.admitted {
-		c.admitted = false
-		c.s.bulkhead.Release()
-	}
+	c.leave()
 	if c.s.observer != nil {
 		c.reportEnded(now, reason, err)
 	}

@@ -98,7 +98,7 @@ func (k *policies) timesAttempts() bool {
 // idle reports whether new policies would let no more through, budget, breaker and throttle aside: see Guard.Idle.
 func (k *policies) idle(now time.Duration) bool {
 	switch {
-	case k.bulkhead != nil && k.bulkhead.State().InFlight > 0:
+	case k.bulkhead != nil && k.bulkhead.Busy():
 		return false
 	case k.limiter != nil && k.limiter.Allow(now, "", 0).Reset > 0:
 		return false
