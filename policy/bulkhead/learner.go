@@ -62,7 +62,8 @@ func (b *Bulkhead) learn(c Config) {
 	case !c.Adapts():
 		b.learner = nil
 	case b.learner == nil:
-		b.learner = &learner{most: limit, mark: fewest, share: rarest}
+		word := b.word.Load() // those who are here, or wait, are no evidence
+		b.learner = &learner{most: limit, mark: fewest + float64(inFlight(word)+waiting(word)), share: rarest}
 	default:
 		b.learner.most = limit
 	}
@@ -72,16 +73,19 @@ func (b *Bulkhead) learn(c Config) {
 	b.limit.Store(limit)
 }
 
-// Widen asks an adaptive limit for one more permit after TryAcquire failed, and reports whether it has given one: it does
-// as long as nothing speaks against it. A fixed limit never does.
+// Widen asks an adaptive limit for more permits after TryAcquire failed, and reports whether the caller has one: there
+// are more as long as nothing speaks against it. A fixed limit has none.
 func (b *Bulkhead) Widen(now time.Duration) bool {
 	b.mu.Lock()
 	l := b.learner
-	wider := l != nil && waiting(b.word.Load()) == 0 && l.widen(now)
+	wider := l != nil && l.widen(now)
 	if wider {
 		b.limit.Store(l.limit())
 	}
 	b.mu.Unlock()
+	if wider {
+		b.admit()
+	}
 	return wider && b.TryAcquire()
 }
 
