@@ -20,8 +20,12 @@ type answer struct {
 // answer returns what is left of c.
 func (c *Call) answer() answer {
 	if a := c.goesOn(); a != nil {
-		return answer{s: c.s, permit: a.permit, start: a.start, deadline: c.deadline, number: a.number,
-			judged: a.asked&askedAnswer != 0, kept: c.kept}
+		rest := answer{s: c.s, permit: a.permit, start: a.start, deadline: c.deadline, number: a.number,
+			judged: a.asked&askedAnswer != 0}
+		if a.asked&askedPermit != 0 {
+			rest.kept = &keptPermit{s: c.s}
+		}
+		return rest
 	}
 	return answer{}
 }

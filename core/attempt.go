@@ -274,7 +274,7 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 		}
 	}
 	if s.learns {
-		c.teach(now, a, class)
+		s.teach(now, a.start, c.start, c.deadline, class)
 	}
 	if class == Success && s.times(c.deadline) {
 		s.typical.record(latency)

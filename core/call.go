@@ -26,13 +26,12 @@ type Call struct {
 	asked    time.Duration // the longest Retry-After that a copy of the current attempt brought
 
 	// Small, so that what every step needs lies close together: a simulator has a hundred thousand calls at once.
-	attempts  int16 // sent, hedges included; policies allow 101 attempts of 4 copies at most
-	retries   int16
-	below     int16 // extra attempts made behind the callee, or taken for made
-	hedges    int8  // of the current attempt
-	inAir     int8
-	admitted  bool // holds a bulkhead permit
-	away      bool // has let its permit go, and comes back for another
+	attempts int16 // sent, hedges included; policies allow 101 attempts of 4 copies at most
+	retries  int16
+	below    int16 // extra attempts made behind the callee, or taken for made
+	hedges   int8  // of the current attempt
+	inAir    int8
+	place
 	over      bool
 	repeat    repeat // whether somebody above has made it before, see Repeated
 	told      bool   // by the callee: do not try again
@@ -41,7 +40,6 @@ type Call struct {
 	lastClass Class
 	failed    failed
 	last      error // the last failed attempt's error
-	kept      *keptPermit
 	copies    [MaxCopies]attemptCopy
 }
 
@@ -91,7 +89,7 @@ func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
 
 // Enqueue puts the call in the bulkhead's queue, after a Queue step. w must not move until the call leaves the queue.
 func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
-	w.Until, w.Again = c.patience(now), c.away
+	w.Until, w.Again = c.s.patience(now, c.deadline), c.away
 	switch c.s.bulkhead.Enqueue(now, w) {
 	case bulkhead.Admitted:
 		return c.Admitted(now)
@@ -122,7 +120,7 @@ func (c *Call) Admitted(now time.Duration) Step {
 	if c.over {
 		return Step{Action: Await}
 	}
-	c.arrive()
+	c.arrive(c.s)
 	if now >= c.deadline {
 		return c.stop(now, ErrDeadline)
 	}
@@ -168,8 +166,8 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	}
 	c.last, c.lastClass = o.Err, o.Class
 	if o.Class == Success {
-		if o.Unfinished && c.admitted && c.s.policy.Bulkhead.HoldDuringBody {
-			c.keep(n)
+		if o.Unfinished {
+			c.keep(c.s, &c.copies[n])
 		}
 		return c.finish(now, nil, o.Err)
 	}
@@ -239,7 +237,7 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	if delay == 0 {
 		return c.attempt(now)
 	}
-	c.rest()
+	c.rest(s)
 	return Step{Action: Sleep, Until: clock.Later(now, delay)}
 }
 
@@ -297,7 +295,7 @@ func (c *Call) finish(now time.Duration, reason, err error) Step {
 		c.token = false
 		c.returnToken()
 	}
-	c.leave()
+	c.leave(c.s)
 	if c.s.observer != nil {
 		c.reportEnded(now, reason, err)
 	}

@@ -87,7 +87,6 @@ type settings struct {
 	obeys    bool // an allowance counts
 	timed    bool // some part needs to know when an attempt ended
 	limited  bool // the policy sets a time limit
-	learns   bool // the bulkhead's limit is learned
 	opening  *opening
 	panics   *caught.Panics
 	line     *comeback.Line
@@ -194,8 +193,7 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 	s.budgeted = s.budget != nil || s.shared != nil
 	s.obeys, s.backsOff = p.RetryOwner != OwnerNone, p.Backoff != retry.NoBackoff || p.Delay != nil
 	s.limited = p.Timeout > 0 || p.AttemptTimeout > 0
-	s.learns = p.Bulkhead.Adapts()
-	s.timed = s.timesAttempts() || s.learns || s.budgeted || s.observer != nil || s.limited || p.MaxElapsed > 0
+	s.timed = s.timesAttempts() || s.budgeted || s.observer != nil || s.limited || p.MaxElapsed > 0
 	return s, change
 }
 

@@ -3,9 +3,13 @@ package core
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/abate-go/abate/policy/bulkhead"
 )
+
+// place is what a call has of its bulkhead.
+type place struct {
+	admitted bool // it holds a permit
+	away     bool // it has let its permit go, and comes back for another
+}
 
 // enter sends the next attempt if the call has, or gets, a permit of the bulkhead. If none is free it has to queue;
 // whose time is too short to wait and then be answered is refused.
@@ -14,8 +18,8 @@ func (c *Call) enter(now time.Duration) Step {
 	switch {
 	case s.bulkhead == nil, c.admitted:
 	case s.bulkhead.TryAcquire(), s.learns && s.bulkhead.Widen(now):
-		c.arrive()
-	case s.policy.Bulkhead.Enabled() && (s.policy.Bulkhead.NoQueue && !c.away || c.patience(now) <= now):
+		c.arrive(s)
+	case s.policy.Bulkhead.Enabled() && (s.policy.Bulkhead.NoQueue && !c.away || s.patience(now, c.deadline) <= now):
 		return c.stop(now, ErrBulkheadFull)
 	default:
 		return Step{Action: Queue}
@@ -23,66 +27,65 @@ func (c *Call) enter(now time.Duration) Step {
 	return c.attempt(now)
 }
 
-// patience is until when the call may wait for a permit.
-func (c *Call) patience(now time.Duration) time.Duration {
-	s := c.s
-	return s.policy.Bulkhead.Patience(now, c.deadline, NoDeadline, s.typical.load(), s.policy.AttemptTimeout)
+// patience is until when a call may wait for a permit.
+func (s *settings) patience(now, deadline time.Duration) time.Duration {
+	return s.policy.Bulkhead.Patience(now, deadline, NoDeadline, s.typical.load(), s.policy.AttemptTimeout)
 }
 
 // arrive notes that the call has a permit.
-func (c *Call) arrive() {
-	if c.admitted = true; c.away {
-		c.away = false
-		c.s.bulkhead.Back()
+func (p *place) arrive(s *settings) {
+	if p.admitted = true; p.away {
+		p.away = false
+		s.bulkhead.Back()
 	}
 }
 
 // rest lets the permit go for a back-off.
-func (c *Call) rest() {
-	if b := &c.s.policy.Bulkhead; c.admitted && b.Enabled() && !b.HoldDuringBackoff {
-		c.admitted, c.away = false, true
-		c.s.bulkhead.Pause()
+func (p *place) rest(s *settings) {
+	if b := &s.policy.Bulkhead; p.admitted && b.Enabled() && !b.HoldDuringBackoff {
+		p.admitted, p.away = false, true
+		s.bulkhead.Pause()
 	}
 }
 
-// leave gives the permit back, unless the answer goes on and keeps it, see AnswerEnded.
-func (c *Call) leave() {
-	if c.away {
-		c.away = false
-		c.s.bulkhead.Back()
+// leave gives the permit back.
+func (p *place) leave(s *settings) {
+	if p.away {
+		p.away = false
+		s.bulkhead.Back()
 	}
-	if c.admitted {
-		c.admitted = false
-		c.s.bulkhead.Release()
+	if p.admitted {
+		p.admitted = false
+		s.bulkhead.Release()
 	}
 }
 
-// teach tells an adaptive limit how the attempt of a has ended.
-func (c *Call) teach(now time.Duration, a *attemptCopy, class Class) {
-	allowed := c.s.policy.AttemptTimeout
-	if c.deadline != NoDeadline && (allowed == 0 || c.deadline-c.start < allowed) {
-		allowed = c.deadline - c.start
+// keep leaves the permit to the answer of a, if the policy says so and there is one: it goes on.
+func (p *place) keep(s *settings, a *attemptCopy) {
+	if p.admitted && s.policy.Bulkhead.HoldDuringBody {
+		p.admitted = false
+		a.asked |= askedPermit
 	}
-	c.s.bulkhead.Record(now, now-a.start, allowed, class == Success)
 }
 
-// keptPermit is a permit of the bulkhead that an answer keeps until it ends, for good or bad. It may be told more than
-// once.
+// keptPermit is a permit that an answer keeps until it ends, for good or bad. It may be told so more than once.
 type keptPermit struct {
-	from *bulkhead.Bulkhead
+	s    *settings
 	over atomic.Bool
-}
-
-// keep leaves the permit of the call to the answer of copy n.
-func (c *Call) keep(n int) {
-	c.kept = &keptPermit{from: c.s.bulkhead}
-	c.admitted = false
-	c.copies[n].asked |= askedPermit
 }
 
 // release gives the permit back. A nil one is none.
 func (k *keptPermit) release() {
 	if k != nil && k.over.CompareAndSwap(false, true) {
-		k.from.Release()
+		k.s.bulkhead.Release()
 	}
+}
+
+// teach tells an adaptive limit how an attempt has ended that was begun then, of a call of that time.
+func (s *settings) teach(now, began, start, deadline time.Duration, class Class) {
+	allowed := s.policy.AttemptTimeout
+	if deadline != NoDeadline && (allowed == 0 || deadline-start < allowed) {
+		allowed = deadline - start
+	}
+	s.bulkhead.Record(now, now-began, allowed, class == Success)
 }

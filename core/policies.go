@@ -23,6 +23,7 @@ type policies struct {
 	pacer    *pacing.Pacer
 	throttle *throttle.Throttle
 	hedge    *hedge.Policy
+	learns   bool // the bulkhead's limit is learned
 }
 
 // enabled returns the policies that p has switched on. It makes those that are not there yet.
@@ -39,6 +40,7 @@ func (k *policies) enabled(p *Policy, rnd func() uint64, changed func(breaker.Ch
 	if p.Bulkhead.Enabled() || k.bulkhead != nil { // one that was on counts on, so that it can be switched on again
 		on.bulkhead = orNew(&k.bulkhead, func() *bulkhead.Bulkhead { return bulkhead.New(p.Bulkhead) })
 	}
+	on.learns = p.Bulkhead.Adapts()
 	if p.RateLimit.Enabled() {
 		on.limiter = orNew(&k.limiter, func() *ratelimit.Limiter {
 			return ratelimit.New(p.RateLimit.Config, chance.Seed)
@@ -92,7 +94,7 @@ func (k *policies) reconfigure(p *Policy, now time.Duration) (change breaker.Cha
 
 // timesAttempts reports whether one of them needs to know when an attempt ended.
 func (k *policies) timesAttempts() bool {
-	return k.breaker != nil || k.throttle != nil || k.hedge != nil
+	return k.breaker != nil || k.throttle != nil || k.hedge != nil || k.learns
 }
 
 // idle reports whether new policies would let no more through, budget, breaker and throttle aside: see Guard.Idle.

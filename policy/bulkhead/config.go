@@ -73,8 +73,8 @@ func (c Config) Enabled() bool {
 // Adapts reports whether the limit is learned.
 func (c Config) Adapts() bool { return !c.Disabled && c.Limit == AdaptiveLimit }
 
-// Ineffective calls idle with each setting that has no effect without a limit or beside another one, whether it is set,
-// and what to do about it.
+// Ineffective calls idle with each setting that has no effect without a limit or beside another one, whether
+// it is set, and what to do about it.
 func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
 	if c.Disabled {
 		return
@@ -109,9 +109,9 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Patience returns until when a call may wait that begins to wait now, on the clock of now: MaxWait, and no longer than
-// leaves the time that an attempt typically takes. never is the deadline of a call without one, and attempt how long an
-// attempt may take, 0 if nobody has said.
+// Patience returns until when a call may wait that begins to wait now, on the clock of now: MaxWait, and no
+// longer than leaves the time that an attempt typically takes. never is the deadline of a call without one,
+// and attempt how long an attempt may take, 0 if nobody has said.
 func (c Config) Patience(now, deadline, never, typical, attempt time.Duration) time.Duration {
 	wait := min(c.MaxWait, time.Hour)
 	switch {

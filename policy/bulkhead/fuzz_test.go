@@ -92,7 +92,8 @@ func FuzzModel(f *testing.F) {
 		for i, op := range ops {
 			g.play(i, int(op%8), int(op>>3))
 			m, got := g.m, g.l.b.State()
-			if got.InFlight != m.inFlight || got.Queued != m.waiting() || got.Away != m.away || !slices.Equal(g.l.woken, m.woken) {
+			if got.InFlight != m.inFlight || got.Queued != m.waiting() || got.Away != m.away ||
+				!slices.Equal(g.l.woken, m.woken) {
 				t.Fatalf("op %d: state %+v, woken %v; want %+v", i, got, g.l.woken, m)
 			}
 		}
@@ -137,7 +138,8 @@ func (g *game) play(i, op, arg int) {
 			l.b.Release()
 		}
 	case 4:
-		m.c = bulkhead.Config{MaxConcurrentCalls: arg % 4, MaxQueue: arg % 7, Order: orders[arg%len(orders)], NoQueue: arg%5 == 1}
+		m.c = bulkhead.Config{MaxConcurrentCalls: arg % 4, MaxQueue: arg % 7, Order: orders[arg%len(orders)],
+			NoQueue: arg%5 == 1}
 		m.admit()
 		l.b.Reconfigure(m.c)
 	case 6:

@@ -7,8 +7,8 @@ import (
 
 // Learned is what an adaptive limit has found out.
 type Learned struct {
-	// Target is how long an answer may take: what callers allow, or 20 times what answers took, at least 1 s. An answer
-	// that takes more than half of it is late.
+	// Target is how long an answer may take: what callers allow, or 20 times what answers took, at least 1 s.
+	// An answer that takes more than half of it is late.
 	Target time.Duration
 	// Late is how many attempts in a row have ended late.
 	Late int
@@ -28,10 +28,11 @@ const (
 	calmWindows = 4
 )
 
-// learner finds the number of permits. Its evidence is that attempts end late one after the other, and no answer comes
-// in time between them: a standing queue, or a service that hangs. What is merely noisy has quick answers in between, and
-// what fails fast is no evidence at all. How many late ends are enough follows from how many are late while all is well.
-// Without evidence the limit is a mark that is moved whenever somebody comes to it. Guarded by the bulkhead's lock.
+// learner finds the number of permits. Its evidence is that attempts end late one after the other, and no
+// answer comes in time between them: a standing queue, or a service that hangs. What is merely noisy has
+// quick answers in between, and what fails fast is no evidence at all. How many late ends are enough follows
+// from how many are late while all is well. Without evidence the limit is a mark that is moved whenever
+// somebody comes to it. Guarded by the bulkhead's lock.
 type learner struct {
 	most   int64 // permits, whatever comes
 	target float64
@@ -73,8 +74,8 @@ func (b *Bulkhead) learn(c Config) {
 	b.limit.Store(limit)
 }
 
-// Widen asks an adaptive limit for more permits after TryAcquire failed, and reports whether the caller has one: there
-// are more as long as nothing speaks against it. A fixed limit has none.
+// Widen asks an adaptive limit for more permits after TryAcquire failed, and reports whether the caller has
+// one: there are more as long as nothing speaks against it. A fixed limit has none.
 func (b *Bulkhead) Widen(now time.Duration) bool {
 	b.mu.Lock()
 	l := b.learner
@@ -89,8 +90,8 @@ func (b *Bulkhead) Widen(now time.Duration) bool {
 	return wider && b.TryAcquire()
 }
 
-// Record tells an adaptive limit how an attempt ended: after which time, of how much that it was allowed (0 for any), and
-// whether it has succeeded. Others do not want to know.
+// Record tells an adaptive limit how an attempt ended: after which time, of how much that it was allowed (0
+// for any), and whether it has succeeded. Others do not want to know.
 func (b *Bulkhead) Record(now, latency, allowed time.Duration, success bool) {
 	b.mu.Lock()
 	l := b.learner
@@ -173,7 +174,8 @@ func (l *learner) record(now, latency, allowed time.Duration, success bool, inFl
 	}
 }
 
-// onTime learns from an answer that came in time. The late ones before it were chance, and are what is to be expected.
+// onTime learns from an answer that came in time. The late ones before it were chance, and are what is to be
+// expected.
 func (l *learner) onTime(latency time.Duration, inFlight int64) {
 	l.quick++
 	if !l.bound {
@@ -191,8 +193,8 @@ func (l *learner) onTime(latency time.Duration, inFlight int64) {
 	l.late, l.quiet, l.need = 0, 0, needed(l.share)
 }
 
-// tardy is from when on an answer is late: half of what it may take, or twice what answers in time take if that is
-// more. What has run into its time limit is late whatever is usual.
+// tardy is from when on an answer is late: half of what it may take, or twice what answers in time take if
+// that is more. What has run into its time limit is late whatever is usual.
 func (l *learner) tardy() float64 {
 	may := l.allowance()
 	return min(max(may/2, 2*l.base), 0.98*may)
