@@ -26,12 +26,12 @@ type Call struct {
 	asked    time.Duration // the longest Retry-After that a copy of the current attempt brought
 
 	// Small, so that what every step needs lies close together: a simulator has a hundred thousand calls at once.
-	attempts int16 // sent, hedges included; policies allow 101 attempts of 4 copies at most
-	retries  int16
-	below    int16 // extra attempts made behind the callee, or taken for made
-	hedges   int8  // of the current attempt
-	inAir    int8
-	place
+	attempts  int16 // sent, hedges included; policies allow 101 attempts of 4 copies at most
+	retries   int16
+	below     int16 // extra attempts made behind the callee, or taken for made
+	hedges    int8  // of the current attempt
+	inAir     int8
+	place     place // in the bulkhead
 	over      bool
 	repeat    repeat // whether somebody above has made it before, see Repeated
 	told      bool   // by the callee: do not try again
@@ -89,7 +89,7 @@ func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
 
 // Enqueue puts the call in the bulkhead's queue, after a Queue step. w must not move until the call leaves the queue.
 func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
-	w.Until, w.Again = c.s.patience(now, c.deadline), c.away
+	w.Until, w.Again = c.s.patience(now, c.deadline), c.place == away
 	switch c.s.bulkhead.Enqueue(now, w) {
 	case bulkhead.Admitted:
 		return c.Admitted(now)
@@ -108,7 +108,7 @@ func (c *Call) tellQueued(now time.Duration, w *bulkhead.Waiter) {
 	told := false
 	defer func() {
 		if !told && !c.over && !c.s.bulkhead.Abandon(w) {
-			c.admitted = true // Abort gives it back
+			c.place.arrive(c.s) // Abort gives it back
 		}
 	}()
 	c.s.emit(Event{Kind: CallQueued, At: now})
@@ -120,7 +120,7 @@ func (c *Call) Admitted(now time.Duration) Step {
 	if c.over {
 		return Step{Action: Await}
 	}
-	c.arrive(c.s)
+	c.place.arrive(c.s)
 	if now >= c.deadline {
 		return c.stop(now, ErrDeadline)
 	}
@@ -130,11 +130,11 @@ func (c *Call) Admitted(now time.Duration) Step {
 // LeaveQueue ends the wait: the time is up (cause nil) or the caller left (cause its context's error). If a permit
 // arrived at the same moment, a call whose time was up goes on with it.
 func (c *Call) LeaveQueue(now time.Duration, w *bulkhead.Waiter, cause error) Step {
-	if c.over || c.admitted {
+	if c.over || c.place == inside {
 		return Step{Action: Await}
 	}
 	if !c.s.bulkhead.Abandon(w) {
-		if c.admitted = true; cause == nil {
+		if c.place.arrive(c.s); cause == nil {
 			return c.Admitted(now)
 		}
 	}
@@ -167,7 +167,7 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	c.last, c.lastClass = o.Err, o.Class
 	if o.Class == Success {
 		if o.Unfinished {
-			c.keep(c.s, &c.copies[n])
+			c.place.keep(c.s, &c.copies[n])
 		}
 		return c.finish(now, nil, o.Err)
 	}
@@ -237,7 +237,7 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	if delay == 0 {
 		return c.attempt(now)
 	}
-	c.rest(s)
+	c.place.rest(s)
 	return Step{Action: Sleep, Until: clock.Later(now, delay)}
 }
 
@@ -295,7 +295,7 @@ func (c *Call) finish(now time.Duration, reason, err error) Step {
 		c.token = false
 		c.returnToken()
 	}
-	c.leave(c.s)
+	c.place.leave(c.s)
 	if c.s.observer != nil {
 		c.reportEnded(now, reason, err)
 	}

@@ -6,20 +6,23 @@ import (
 )
 
 // place is what a call has of its bulkhead.
-type place struct {
-	admitted bool // it holds a permit
-	away     bool // it has let its permit go, and comes back for another
-}
+type place uint8
+
+const (
+	outside place = iota
+	inside        // it holds a permit
+	away          // it has let its permit go, and comes back for another
+)
 
 // enter sends the next attempt if the call has, or gets, a permit of the bulkhead. If none is free it has to queue;
 // whose time is too short to wait and then be answered is refused.
 func (c *Call) enter(now time.Duration) Step {
 	s := c.s
 	switch {
-	case s.bulkhead == nil, c.admitted:
+	case s.bulkhead == nil, c.place == inside:
 	case s.bulkhead.TryAcquire(), s.learns && s.bulkhead.Widen(now):
-		c.arrive(s)
-	case s.policy.Bulkhead.Enabled() && (s.policy.Bulkhead.NoQueue && !c.away || s.patience(now, c.deadline) <= now):
+		c.place.arrive(s)
+	case s.policy.Bulkhead.Enabled() && (s.policy.Bulkhead.NoQueue && c.place != away || s.patience(now, c.deadline) <= now):
 		return c.stop(now, ErrBulkheadFull)
 	default:
 		return Step{Action: Queue}
@@ -34,36 +37,35 @@ func (s *settings) patience(now, deadline time.Duration) time.Duration {
 
 // arrive notes that the call has a permit.
 func (p *place) arrive(s *settings) {
-	if p.admitted = true; p.away {
-		p.away = false
+	if *p == away {
 		s.bulkhead.Back()
 	}
+	*p = inside
 }
 
 // rest lets the permit go for a back-off.
 func (p *place) rest(s *settings) {
-	if b := &s.policy.Bulkhead; p.admitted && b.Enabled() && !b.HoldDuringBackoff {
-		p.admitted, p.away = false, true
+	if b := &s.policy.Bulkhead; *p == inside && b.Enabled() && !b.HoldDuringBackoff {
+		*p = away
 		s.bulkhead.Pause()
 	}
 }
 
 // leave gives the permit back.
 func (p *place) leave(s *settings) {
-	if p.away {
-		p.away = false
-		s.bulkhead.Back()
-	}
-	if p.admitted {
-		p.admitted = false
+	was := *p
+	switch *p = outside; was {
+	case inside:
 		s.bulkhead.Release()
+	case away:
+		s.bulkhead.Back()
 	}
 }
 
-// keep leaves the permit to the answer of a, if the policy says so and there is one: it goes on.
+// keep leaves the permit to the answer of a, which goes on, if the policy says so.
 func (p *place) keep(s *settings, a *attemptCopy) {
-	if p.admitted && s.policy.Bulkhead.HoldDuringBody {
-		p.admitted = false
+	if *p == inside && s.policy.Bulkhead.HoldDuringBody {
+		*p = outside
 		a.asked |= askedPermit
 	}
 }
