@@ -23,7 +23,7 @@ type Learned struct {
 const (
 	fewest      = 4 // permits of a bound limit: one call must not stop the others
 	unlikely    = 1e-4
-	rarest      = 1.0 / 64 // share of late ends: what is smoothed over 64 knows no smaller one
+	rarest      = 0.5 // share of late ends: a service that loses every second attempt serves the others
 	smoothing   = 1.0 / 64
 	calmWindows = 4
 )
@@ -46,7 +46,8 @@ type learner struct {
 	bound   bool
 	mark    float64 // the limit
 	window  time.Duration
-	answers int // in the window
+	ends    int // in the window
+	answers int // of those
 	quick   int // of those
 	rate    float64
 	peak    float64 // of rate, since the limit is bound
@@ -149,6 +150,7 @@ func (l *learner) record(now, latency, allowed time.Duration, success bool, inFl
 		l.target = toward(l.target, float64(allowed), smoothing)
 	}
 	late := float64(latency) > l.tardy()
+	l.ends++
 	switch {
 	case late:
 		l.late++
@@ -202,13 +204,13 @@ func (l *learner) tardy() float64 {
 
 // needed is how many ends have to be late in a row to be no chance, if such a share of them is.
 func needed(share float64) int {
-	return int(math.Ceil(math.Log(unlikely) / math.Log(min(max(share, rarest), 1-rarest))))
+	return int(math.Ceil(math.Log(unlikely) / math.Log(min(max(share, rarest), 1-smoothing))))
 }
 
 // bind puts the limit in force.
 func (l *learner) bind(now time.Duration) {
 	l.bound, l.calm, l.rate, l.peak = true, 0, 0, 0
-	l.answers, l.quick, l.window = 0, 0, now
+	l.ends, l.answers, l.quick, l.window = 0, 0, 0, now
 	l.mark = max(fewest, math.Ceil(l.usual))
 }
 
@@ -227,7 +229,7 @@ func (l *learner) turn(now time.Duration, waiting int64) {
 	l.peak = max(0.98*l.peak, l.rate)
 	allowance := time.Duration(l.allowance()).Seconds()
 	if l.quick > 0 {
-		l.mark = max(1.1*l.mark, rate*allowance, fewest)
+		l.mark = max(1.1*l.mark, float64(l.ends)/passed.Seconds()*allowance, fewest)
 	} else {
 		// no fewer than the service works on at once: base may be more than half of the allowance
 		l.mark = max(fewest, math.Ceil(l.usual), l.peak*max(allowance/2, time.Duration(l.base).Seconds()))
@@ -236,7 +238,7 @@ func (l *learner) turn(now time.Duration, waiting int64) {
 	if waiting > 0 || l.quick == 0 {
 		l.calm = 0
 	}
-	l.answers, l.quick, l.window = 0, 0, now
+	l.ends, l.answers, l.quick, l.window = 0, 0, 0, now
 	if l.calm >= calmWindows {
 		l.bound, l.late = false, 0
 	}

@@ -57,6 +57,8 @@ func Policies() []Policy {
 		{Name: "guard", About: "abate.DefaultPolicy", Guard: defaults},
 		{Name: "gate", About: "inbound.DefaultProtection", Guard: noRetries, Gate: defaultGate, Callers: Plain},
 		{Name: "both", About: "the two together", Guard: defaults, Gate: defaultGate},
+		{Name: "bulkhead", About: "a bulkhead that learns its limit, and no more",
+			Guard: noRetries + ", bulkhead: {limit: adaptive}", Callers: Plain},
 		{Name: "tuned", About: "the quickstart's hand-tuned policy", Guard: handTuned, Slow: 700 * time.Millisecond},
 	}
 }
