@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/abate-go/abate/core"
@@ -40,11 +39,11 @@ var Guard = [...]Policy[core.Policy, core.State]{
 		Enabled: func(p *core.Policy) bool { return p.Bulkhead.Enabled() },
 		Gauges: guardGauges{
 			{Name: "abate_bulkhead_running",
-				Help: "Calls that hold a permit of the bulkhead, retries and their waits included. At abate_bulkhead_limit, see " +
-					"abate_bulkhead_queued.",
+				Help: "Calls that hold a permit of the bulkhead; in back-off they hold none, unless the policy says so. At " +
+					"abate_bulkhead_limit, see abate_bulkhead_queued.",
 				Read: func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.InFlight) },
 				Instrument: Instrument{"abate.bulkhead.running", "{call}",
-					"Calls that hold a permit of the bulkhead, retries and their waits included.", true}},
+					"Calls that hold a permit of the bulkhead.", true}},
 			{Name: "abate_bulkhead_queued",
 				Help: "Calls that wait for a permit. Above 0 for long means that the service is slower than its load asks for: " +
 					"look at its latency first.",
@@ -52,10 +51,11 @@ var Guard = [...]Policy[core.Policy, core.State]{
 				Instrument: Instrument{"abate.bulkhead.queued", "{call}",
 					"Calls that wait for a permit of the bulkhead.", true}},
 			{Name: "abate_bulkhead_limit",
-				Help: "Permits that the bulkhead has, as the policy says.",
-				Read: func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.Limit) },
+				Help: "Permits that the bulkhead has: as the policy says, or as an adaptive limit has learned. +Inf while that " +
+					"has seen no reason for one.",
+				Read: func(_ *core.Policy, s *core.State) float64 { return permits(s) },
 				Instrument: Instrument{"abate.bulkhead.limit", "{call}",
-					"Permits that the bulkhead has, as the policy says.", true}},
+					"Permits that the bulkhead has, as the policy says or as it has learned.", true}},
 		},
 		Panels: []Panel{
 			{Title: "Bulkheads", Runbook: "ConcurrencySpike", Unit: "percentunit", Warn: 0.8, Bad: 1,
@@ -67,7 +67,7 @@ var Guard = [...]Policy[core.Policy, core.State]{
 		},
 		Facts: func(p *core.Policy, s *core.State, say Say) {
 			if p.Bulkhead.Enabled() {
-				say("Bulkhead", strconv.Itoa(s.Bulkhead.Queued)+" queued", "%d of %d", s.Bulkhead.InFlight, s.Bulkhead.Limit)
+				sayBulkhead(s, say)
 			}
 		},
 	},
