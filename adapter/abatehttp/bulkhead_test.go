@@ -47,7 +47,7 @@ func TestAPermitIsHeldUntilTheBodyEnds(t *testing.T) {
 			base := roundTrip(func(req *http.Request) (*http.Response, error) {
 				body := io.Reader(strings.NewReader(tt.body))
 				if tt.broken != nil {
-					body = io.MultiReader(body, failing{tt.broken})
+					body = io.MultiReader(body, breaking{tt.broken})
 				}
 				resp := &http.Response{StatusCode: tt.status, Body: io.NopCloser(body), Request: req, Header: http.Header{}}
 				if tt.body == "" {
@@ -79,6 +79,6 @@ func TestAPermitIsHeldUntilTheBodyEnds(t *testing.T) {
 	}
 }
 
-type failing struct{ err error }
+type breaking struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f breaking) Read([]byte) (int, error) { return 0, f.err }
