@@ -22,7 +22,8 @@ func (c *Call) enter(now time.Duration) Step {
 	case s.bulkhead == nil, c.place == inside:
 	case s.bulkhead.TryAcquire(), s.learns && s.bulkhead.Widen(now):
 		c.place.arrive(s)
-	case s.policy.Bulkhead.Enabled() && (s.policy.Bulkhead.NoQueue && c.place != away || s.patience(now, c.deadline) <= now):
+	case s.policy.Bulkhead.Enabled() &&
+		(s.policy.Bulkhead.NoQueue && c.place != away || s.patience(now, c.deadline) <= now):
 		return c.stop(now, ErrBulkheadFull)
 	default:
 		return Step{Action: Queue}

@@ -45,7 +45,8 @@ func TestAHeldBodyIsNotWaitedForByTheCall(t *testing.T) {
 	}
 	t.Parallel() // it waits
 	s := echo(t)
-	r := start(t, single([]string{s.url}, "attemptTimeout: "+long.String(), counting, "bulkhead: {maxConcurrentCalls: 1, noQueue: true}"))
+	r := start(t, single([]string{s.url}, "attemptTimeout: "+long.String(), counting,
+		"bulkhead: {maxConcurrentCalls: 1, noQueue: true}"))
 	slow := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 10\r\n\r\nabc").pause(short)
 	if a := r.get("/"); a.status != 200 {
 		t.Errorf("another request got %d %s", a.status, a.content)
