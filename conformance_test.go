@@ -212,9 +212,49 @@ var scenarios = []scenario{
 		calls: []call{{replies: always(50*ms, nil)}, {at: 10 * ms, leaves: 5 * ms, replies: always(50*ms, nil)}},
 		want:  "0s attempt 1 | 10ms queued | 15ms end ignored 0 context canceled | 50ms end success 1",
 	}, {
-		name: "the bulkhead is held during back-off",
+		name: "the permit is let go during back-off",
 		policy: abate.Policy{Retry: fixed(100*ms, 1),
+			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true}},
+		calls: []call{{replies: []reply{{5 * ms, errDown}, {5 * ms, nil}}}, {at: 50 * ms, replies: always(5*ms, nil)}},
+		want: "0s attempt 1 | 5ms retry in 100ms | 50ms attempt 1 | 55ms end success 1 | 105ms attempt 2 | 110ms end " +
+			"success 2",
+	}, {
+		name: "a retry waits for a permit where nobody else may, and goes first",
+		policy: abate.Policy{Retry: fixed(100*ms, 1),
+			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true}},
+		calls: []call{
+			{replies: []reply{{5 * ms, errDown}, {5 * ms, nil}}}, {at: 50 * ms, replies: always(100*ms, nil)},
+			{at: 120 * ms, replies: always(5*ms, nil)},
+		},
+		want: "0s attempt 1 | 5ms retry in 100ms | 50ms attempt 1 | 105ms queued | 120ms end ignored 0 bulkhead full | " +
+			"150ms end success 1 | 150ms attempt 2 | 155ms end success 2",
+	}, {
+		name: "a retry that gets no permit keeps its failure",
+		policy: abate.Policy{Retry: fixed(100*ms, 1),
+			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, MaxWait: 20 * ms}},
+		calls: []call{{replies: always(5*ms, errDown)}, {at: 50 * ms, replies: always(100*ms, nil)}},
+		want: "0s attempt 1 | 5ms retry in 100ms | 50ms attempt 1 | 105ms queued | 125ms end failure 1 bulkhead full | " +
+			"150ms end success 1",
+	}, {
+		name: "the queue ends when no time is left for a typical attempt", policy: abate.Policy{Timeout: 100 * ms,
 			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}},
+		calls: []call{
+			{replies: always(40*ms, nil)}, {at: 50 * ms, replies: always(90*ms, nil)}, {at: 60 * ms, replies: always(ms, nil)},
+		},
+		want: "0s attempt 1 | 40ms end success 1 | 50ms attempt 1 | 60ms queued | 120ms end ignored 0 bulkhead full | " +
+			"140ms end success 1",
+	}, {
+		name: "whose time is too short is refused only where no permit is free", policy: abate.Policy{
+			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}, AttemptTimeout: time.Second},
+		calls: []call{
+			{replies: always(40*ms, nil)}, {at: 50 * ms, deadline: 30 * ms, replies: always(20*ms, nil)},
+			{at: 60 * ms, deadline: 30 * ms, replies: always(20*ms, nil)},
+		},
+		want: "0s attempt 1 | 40ms end success 1 | 50ms attempt 1 | 60ms end ignored 0 bulkhead full | 70ms end success 1",
+	}, {
+		name: "the bulkhead is held during back-off if somebody says so",
+		policy: abate.Policy{Retry: fixed(100*ms, 1),
+			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true, HoldDuringBackoff: true}},
 		calls: []call{{replies: []reply{{5 * ms, errDown}, {5 * ms, nil}}}, {at: 50 * ms, replies: always(5*ms, nil)}},
 		want:  "0s attempt 1 | 5ms retry in 100ms | 50ms end ignored 0 bulkhead full | 105ms attempt 2 | 110ms end success 2",
 	}, {

@@ -78,7 +78,7 @@ var pacedStories = []scenario{
 	}, {
 		name: "who waits for its turn keeps its place in the bulkhead", policy: func() abate.Policy {
 			p := paced(pacing.Config{})
-			p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1}
+			p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true}
 			return p
 		}(),
 		calls: []call{

@@ -35,6 +35,10 @@ type permitted struct {
 	core.Call
 	w        *bulkhead.Waiter
 	counted  bool // there was a bulkhead when it began
+	lets     bool // its permit go during back-off
+	keeps    bool // its permit until the answer ends
+	away     bool // it has let its permit go
+	again    bool // it waits for another
 	enqueue  bool // has been told to
 	queued   bool
 	woken    bool
@@ -144,6 +148,15 @@ func (x *permits) policy() abate.Policy {
 	}
 	p.Rand, p.Observer = x.draw, abate.ObserverFunc(x.observe)
 	x.bulkhead = x.bulkhead || p.Bulkhead.Enabled()
+	if b := &p.Bulkhead; b.Enabled() {
+		switch d.roll(4) {
+		case 1:
+			b.NoQueue, b.MaxQueue = true, 0
+		case 2:
+			b.Limit, b.MaxConcurrentCalls = bulkhead.AdaptiveLimit, d.roll(2)*3
+		}
+		b.HoldDuringBackoff, b.HoldDuringBody = d.roll(4) == 1, d.roll(3) == 1
+	}
 	return p
 }
 
@@ -359,7 +372,8 @@ func (x *permits) begin() {
 		deadline = x.now + time.Duration(n)*80*ms
 	}
 	p := x.guard.Describe()
-	c := &permitted{counted: x.bulkhead, most: (1 + p.MaxRetries) * (1 + p.Hedge.MaxHedges)}
+	c := &permitted{counted: x.bulkhead, lets: p.Bulkhead.Enabled() && !p.Bulkhead.HoldDuringBackoff,
+		keeps: x.bulkhead && p.Bulkhead.HoldDuringBody, most: (1 + p.MaxRetries) * (1 + p.Hedge.MaxHedges)}
 	x.calls, x.live = append(x.calls, c), append(x.live, c)
 	if c.tree = d.roll(2) == 1; c.tree {
 		c.Under(x.tree)
@@ -385,10 +399,10 @@ func (x *permits) begin() {
 func (x *permits) take(c *permitted, step core.Step) {
 	switch step.Action {
 	case core.Attempt:
-		c.queued, c.woken, c.asleep = false, false, false
+		c.queued, c.woken, c.asleep, c.away = false, false, false, false
 		x.fly(c, 0)
 	case core.Sleep:
-		c.queued, c.woken, c.asleep = false, false, true
+		c.queued, c.woken, c.asleep, c.away = false, false, true, c.backsOff && c.lets && c.counted
 		if !c.backsOff { // its turn has been taken
 			c.turn = true
 			x.sent++
@@ -424,7 +438,7 @@ func (x *permits) fly(c *permitted, n int) {
 }
 
 func (x *permits) ended(c *permitted) {
-	c.over, c.enqueue, c.queued, c.woken, c.asleep = true, false, false, false, false
+	c.over, c.enqueue, c.queued, c.woken, c.asleep, c.away = true, false, false, false, false, false
 	c.flies = [core.MaxCopies]bool{}
 	for i, other := range x.live {
 		if other == c {
@@ -610,14 +624,25 @@ func (x *permits) end(c *permitted) {
 
 // check compares the guard with the books.
 func (x *permits) check() {
-	holding, waiting, calls, copies := 0, 0, 0, 0
+	holding, waiting, first, away, calls, copies := 0, 0, 0, 0, 0, 0
+	for _, c := range x.read {
+		if c.keeps {
+			holding++
+		}
+	}
 	for _, c := range x.live {
+		if c.away {
+			away++
+		}
 		calls++
 		copies += c.inAir()
 		switch {
 		case !c.counted || c.enqueue:
 		case c.queued && !c.woken:
-			waiting++
+			if waiting++; !c.away {
+				first++
+			}
+		case c.away && !c.woken:
 		default:
 			holding++
 		}
@@ -626,11 +651,12 @@ func (x *permits) check() {
 		}
 	}
 	st := x.guard.StateAt(x.now)
-	if b := st.Bulkhead; b.InFlight != holding || b.Queued != waiting {
-		x.t.Errorf("%d calls hold a permit and %d wait, by the books; %+v", holding, waiting, b)
+	adapts := x.guard.Describe().Bulkhead.Adapts()
+	if b := st.Bulkhead; b.InFlight != holding || b.Queued != waiting || b.Away != away {
+		x.t.Errorf("%d calls hold a permit, %d wait and %d are away, by the books; %+v", holding, waiting, away, b)
 	} else if b.Queued > 0 && b.InFlight < b.Limit || x.plain && b.Limit > 0 &&
-		(b.InFlight > b.Limit || b.Queued > b.MaxQueue) {
-		x.t.Errorf("%+v", b)
+		(b.InFlight > b.Limit && !adapts || b.MaxQueue > 0 && first > b.MaxQueue) {
+		x.t.Errorf("%d of first attempts wait: %+v", first, b)
 	}
 	if n := st.Throttle.Waiting; n > copies || n < 0 {
 		x.t.Errorf("the throttle waits for %d attempts, %d are in the air", n, copies)

@@ -316,7 +316,7 @@ func TestEveryAttemptThatBeganHasAnEnd(t *testing.T) {
 }
 
 func TestABulkheadThatWasOffKnowsWhoIsInside(t *testing.T) {
-	on := abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 2}}
+	on := abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 2, NoQueue: true}}
 	g := guard(t, on)
 	update := func(p abate.Policy) {
 		if err := g.Update(p); err != nil {

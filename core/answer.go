@@ -13,12 +13,19 @@ type answer struct {
 	start    time.Duration // of the attempt
 	deadline time.Duration // of the call
 	number   int32
+	judged   bool // the breaker waits to hear of it
+	kept     *keptPermit
 }
 
 // answer returns what is left of c.
 func (c *Call) answer() answer {
 	if a := c.goesOn(); a != nil {
-		return answer{s: c.s, permit: a.permit, start: a.start, deadline: c.deadline, number: a.number}
+		rest := answer{s: c.s, permit: a.permit, start: a.start, deadline: c.deadline, number: a.number,
+			judged: a.asked&askedAnswer != 0}
+		if a.asked&askedPermit != 0 {
+			rest.kept = &keptPermit{s: c.s}
+		}
+		return rest
 	}
 	return answer{}
 }
@@ -26,7 +33,7 @@ func (c *Call) answer() answer {
 // goesOn returns the copy whose answer goes on, nil if there is none.
 func (c *Call) goesOn() *attemptCopy {
 	for n := range int(c.hedges) + 1 {
-		if a := &c.copies[n]; a.asked&askedAnswer != 0 {
+		if a := &c.copies[n]; a.asked&(askedAnswer|askedPermit) != 0 {
 			return a
 		}
 	}
@@ -39,7 +46,7 @@ func (c *Call) goesOn() *attemptCopy {
 func (c *Call) AnswerEnded(now time.Duration, err error) {
 	if a := c.goesOn(); a != nil {
 		rest := c.answer()
-		a.asked &^= askedAnswer
+		a.asked &^= askedAnswer | askedPermit
 		rest.end(now, err)
 	}
 }
@@ -58,7 +65,7 @@ func (c *Call) reportEnded(now time.Duration, reason, err error) {
 		At:      now,
 		Attempt: int(c.attempts),
 		Retries: int(c.retries),
-		Class:   c.endClass(),
+		Class:   endClass(c),
 		Latency: now - c.start,
 		Reason:  reason,
 		Err:     err,
@@ -68,9 +75,10 @@ func (c *Call) reportEnded(now time.Duration, reason, err error) {
 
 // end is AnswerEnded.
 func (a answer) end(now time.Duration, err error) {
+	defer a.kept.release()
 	s := a.s
 	switch {
-	case s == nil:
+	case s == nil, !a.judged:
 		return
 	case err == nil, now >= a.deadline && a.deadline-a.start < s.typical.load(): // the caller's impatience
 		s.breaker.Ended(now, a.permit, breaker.Success)

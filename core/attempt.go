@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/internal/clock"
-	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/ratelimit"
@@ -29,13 +28,14 @@ const (
 	askedAnswer // the breaker, which knows that the answer has begun
 	askedOpener
 	waitsForPace // since start; nobody's answer
+	askedPermit  // the bulkhead, whose permit the answer keeps
 )
 
 // attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.
 func (c *Call) attempt(now time.Duration) Step {
 	s := c.s
 	a := &c.copies[0]
-	if reason := s.allow(now, a, s.patience(now, c.deadline)); reason != nil {
+	if reason := s.allow(now, a, s.within(now, c.deadline)); reason != nil {
 		switch {
 		case reason == ErrCircuitOpen && hopeful(c, now):
 			return comeAgain(c, now, untilProbe(c, now), reason)
@@ -183,8 +183,8 @@ func (s *settings) throttled(now time.Duration, a *attemptCopy) (passes bool) {
 	return passes
 }
 
-// patience returns how long an attempt that begins now may take; 0 for no limit.
-func (s *settings) patience(now, deadline time.Duration) time.Duration {
+// within returns how long an attempt that begins now may take; 0 for no limit.
+func (s *settings) within(now, deadline time.Duration) time.Duration {
 	limit := s.policy.AttemptTimeout
 	if deadline == NoDeadline {
 		return limit
@@ -252,7 +252,7 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 	}
 	n = int(c.hedges) + 1
 	a := &c.copies[n]
-	reason := s.allow(now, a, s.patience(now, c.deadline))
+	reason := s.allow(now, a, s.within(now, c.deadline))
 	if reason != nil {
 		s.emit(Event{Kind: HedgeDenied, At: now, Reason: reason})
 		return 0, 0, false
@@ -300,115 +300,3 @@ func (s *settings) turnNow(now time.Duration, a *attemptCopy) bool {
 	_, ok := s.pacer.Take(now, s.rnd(), 0)
 	return ok
 }
-
-// record takes copy n out of the air and tells everyone who counts.
-func (c *Call) record(now time.Duration, n int, o *Outcome) {
-	s, a := c.s, &c.copies[n]
-	a.live = false
-	c.inAir--
-	if a.handed != 0 || o.Resent > 0 || o.Below.Said || o.Below.Final { // else there is nothing to settle
-		c.settle(n, o)
-	}
-	latency := now - a.start
-	class := o.Class
-	left := o.Left
-	if class == Failure && now >= c.deadline && c.deadline-a.start < s.typical.load() {
-		class, left = Ignored, true // it never had the time that an answer takes: that is its caller's impatience
-	}
-	// this process ran out of something: nobody's failure but its own
-	if o.Neutral || class != Success && exhausted.Own(o.Err) {
-		class = Ignored
-	}
-	s.recordThrottle(now, a.start, a, throttleResult[class&3])
-	s.recordOpener(now, a.start, a, class)
-	if class != Ignored {
-		if s.budget != nil {
-			s.budget.Result(now, class == Success)
-		}
-		if s.shared != nil {
-			s.shared.Result(now, class == Success)
-		}
-	}
-	if class == Success && s.times(c.deadline) {
-		s.typical.record(latency)
-		if s.hedge != nil {
-			// From the first copy on, whichever copy won: else the cancelled slow ones would be missing from the
-			// estimate, and the delay would creep down.
-			s.hedge.Record(now, now-c.copies[0].start)
-		}
-	}
-	// After the others: what follows from a change of state may end in a panic of Policy.Rand.
-	switch {
-	case s.observer != nil:
-		s.recordedSeen(now, a, o, c.Caller.verdict(class, left, c.attempts == 1))
-	case s.breaker == nil:
-	case class == Success && !o.Unfinished:
-		a.asked &^= askedBreaker
-		s.breaker.Record(now, a.permit, breaker.Success)
-	default:
-		s.recorded(now, a, o, c.Caller.verdict(class, left, c.attempts == 1))
-	}
-}
-
-// recordedSeen is recorded for a guard with an observer, which hears of the end whatever becomes of Policy.Rand.
-func (s *settings) recordedSeen(now time.Duration, a *attemptCopy, o *Outcome, r breaker.Result) {
-	defer s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: now - a.start,
-		Err: o.Err})
-	if s.breaker != nil {
-		s.recorded(now, a, o, r)
-	}
-}
-
-// recorded tells the breaker what an attempt came to. Of a success whose answer goes on it hears the end later.
-func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, result breaker.Result) {
-	if a.asked&askedBreaker != 0 {
-		a.asked &^= askedBreaker
-		if result == breaker.Success && o.Unfinished {
-			a.permit = s.breaker.Answered(now, a.permit)
-			a.asked |= askedAnswer
-			return
-		}
-		s.breaker.Record(now, a.permit, result)
-	}
-	failed := result == breaker.Failure || result == breaker.Costly
-	if failed && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
-		s.opening.failed(o.Err)
-	}
-}
-
-// dropCopies makes the copies still in the air neutral, and one that was let pass and is not sent. If an observer ends
-// the goroutine in the middle of that, or Policy.Rand panics, the others are dropped all the same.
-func (c *Call) dropCopies(now time.Duration) {
-	done := false
-	defer func() {
-		if !done {
-			c.dropCopies(now) // the rest
-		}
-	}()
-	for n := range c.copies {
-		a := &c.copies[n]
-		live, began := a.live, now
-		if a.live = false; live {
-			c.inAir--
-			c.settle(n, &Outcome{Class: Ignored})
-			began = a.start
-		}
-		// first: nobody knows any more when it began if the observer ends the goroutine
-		c.s.recordThrottle(now, began, a, throttle.Neutral)
-		c.s.recordOpener(now, began, a, Ignored)
-		if live {
-			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
-		}
-		if c.Caller&Gone != 0 && live {
-			c.s.recordBreaker(now, a, breaker.Abandoned)
-		}
-		c.s.recordBreaker(now, a, breaker.Neutral)
-	}
-	done = true
-}
-
-var breakerResult = [...]breaker.Result{Success: breaker.Success, Failure: breaker.Failure, Overload: breaker.Failure,
-	Ignored: breaker.Neutral}
-
-var throttleResult = [...]throttle.Result{Success: throttle.Accepted, Failure: throttle.Rejected,
-	Overload: throttle.Rejected, Ignored: throttle.Neutral}

@@ -33,7 +33,7 @@ type Call struct {
 	below     int16 // extra attempts made behind the callee, or taken for made
 	hedges    int8  // of the current attempt
 	inAir     int8
-	admitted  bool // holds a bulkhead permit
+	place     place // in the bulkhead
 	over      bool
 	repeat    repeat // whether somebody above has made it before, see Repeated
 	told      bool   // by the callee: do not try again
@@ -77,14 +77,7 @@ func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
 			return c.stop(now, reason)
 		}
 	}
-	if s.bulkhead != nil && !s.bulkhead.TryAcquire() {
-		if s.policy.Bulkhead.Enabled() && s.policy.Bulkhead.MaxQueue == 0 {
-			return c.stop(now, ErrBulkheadFull)
-		}
-		return Step{Action: Queue}
-	}
-	c.admitted = s.bulkhead != nil
-	return c.attempt(now)
+	return c.enter(now)
 }
 
 // refuse begins and ends a call whose caller had left before it began.
@@ -104,7 +97,8 @@ func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
 	if c.barred {
 		return hold(c, now, w)
 	}
-	switch c.s.bulkhead.Enqueue(w) {
+	w.Until, w.Again = c.s.patience(now, c.deadline), c.place == away
+	switch c.s.bulkhead.Enqueue(now, w) {
 	case bulkhead.Admitted:
 		return c.Admitted(now)
 	case bulkhead.Full:
@@ -113,7 +107,7 @@ func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
 	if c.s.observer != nil {
 		c.tellQueued(now, w)
 	}
-	return Step{Action: Queued, Until: min(c.deadline, clock.Later(now, c.s.bulkhead.MaxWait()))}
+	return Step{Action: Queued, Until: w.Until}
 }
 
 // tellQueued tells the observer that the call waits. If the observer ends the goroutine nobody is left who waits: then
@@ -122,7 +116,7 @@ func (c *Call) tellQueued(now time.Duration, w *bulkhead.Waiter) {
 	told := false
 	defer func() {
 		if !told && !c.over && !c.s.bulkhead.Abandon(w) {
-			c.admitted = true // Abort gives it back
+			c.place.arrive(c.s) // Abort gives it back
 		}
 	}()
 	c.s.emit(Event{Kind: CallQueued, At: now})
@@ -137,7 +131,7 @@ func (c *Call) Admitted(now time.Duration) Step {
 	case c.held != nil:
 		return c.held.look(c, now)
 	}
-	c.admitted = true
+	c.place.arrive(c.s)
 	if now >= c.deadline {
 		return c.stop(now, ErrDeadline)
 	}
@@ -151,11 +145,11 @@ func (c *Call) LeaveQueue(now time.Duration, w *bulkhead.Waiter, cause error) St
 	switch {
 	case c.held != nil:
 		return c.held.end(c, now, cause)
-	case c.over || c.admitted || c.s.bulkhead == nil:
+	case c.over || c.place == inside || c.s.bulkhead == nil:
 		return Step{Action: Await}
 	}
 	if !c.s.bulkhead.Abandon(w) {
-		if c.admitted = true; cause == nil {
+		if c.place.arrive(c.s); cause == nil {
 			return c.Admitted(now)
 		}
 	}
@@ -187,6 +181,9 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	}
 	c.last, c.lastClass = o.Err, o.Class
 	if o.Class == Success {
+		if o.Unfinished {
+			c.place.keep(c.s, &c.copies[n])
+		}
 		return c.finish(now, nil, o.Err)
 	}
 	final := o.Class == Ignored || o.NoRetry
@@ -260,6 +257,7 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	if delay == 0 {
 		return c.attempt(now)
 	}
+	c.place.rest(s)
 	return Step{Action: Sleep, Until: clock.Later(now, delay)}
 }
 
@@ -271,7 +269,7 @@ func (c *Call) Resume(now time.Duration) Step {
 	if now >= c.deadline {
 		return c.stop(now, ErrDeadline)
 	}
-	return c.attempt(now)
+	return c.enter(now)
 }
 
 // Cancel ends the call because its caller left while it slept; cause is the caller's context error.
@@ -320,10 +318,7 @@ func (c *Call) finish(now time.Duration, reason, err error) Step {
 		c.token = false
 		c.returnToken()
 	}
-	if c.admitted {
-		c.admitted = false
-		c.s.bulkhead.Release()
-	}
+	c.place.leave(c.s)
 	if c.s.observer != nil {
 		c.reportEnded(now, reason, err)
 	}
@@ -345,7 +340,8 @@ func (c *Call) finishAll(now time.Duration, reason, err error) Step {
 	return Step{Action: Finish, Err: err}
 }
 
-func (c *Call) endClass() Class {
+// endClass returns the class of the attempt that decided a call.
+func endClass(c *Call) Class {
 	if c.attempts == 0 {
 		return Ignored
 	}

@@ -24,6 +24,7 @@ type policies struct {
 	opener   *pacing.Opener
 	throttle *throttle.Throttle
 	hedge    *hedge.Policy
+	learns   bool // the bulkhead's limit is learned
 }
 
 // enabled returns the policies that p has switched on. It makes those that are not there yet.
@@ -40,6 +41,7 @@ func (k *policies) enabled(p *Policy, rnd func() uint64, changed func(breaker.Ch
 	if p.Bulkhead.Enabled() || k.bulkhead != nil { // one that was on counts on, so that it can be switched on again
 		on.bulkhead = orNew(&k.bulkhead, func() *bulkhead.Bulkhead { return bulkhead.New(p.Bulkhead) })
 	}
+	on.learns = p.Bulkhead.Adapts()
 	if p.RateLimit.Enabled() {
 		on.limiter = orNew(&k.limiter, func() *ratelimit.Limiter {
 			return ratelimit.New(p.RateLimit.Config, chance.Seed)
@@ -96,13 +98,13 @@ func (k *policies) reconfigure(p *Policy, now time.Duration) (change breaker.Cha
 
 // timesAttempts reports whether one of them needs to know when an attempt ended.
 func (k *policies) timesAttempts() bool {
-	return k.breaker != nil || k.throttle != nil || k.hedge != nil || k.opener != nil
+	return k.breaker != nil || k.throttle != nil || k.hedge != nil || k.opener != nil || k.learns
 }
 
 // idle reports whether new policies would let no more through, budget, breaker and throttle aside: see Guard.Idle.
 func (k *policies) idle(now time.Duration) bool {
 	switch {
-	case k.bulkhead != nil && k.bulkhead.State().InFlight > 0:
+	case k.bulkhead != nil && k.bulkhead.Busy():
 		return false
 	case k.limiter != nil && k.limiter.Allow(now, "", 0).Reset > 0:
 		return false

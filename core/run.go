@@ -118,7 +118,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 		}
 	}
 	release := Release{limit: d.limit}
-	if d.copies[0].asked&askedAnswer != 0 {
+	if d.copies[0].asked&(askedAnswer|askedPermit) != 0 {
 		release.answer = d.answer()
 	}
 	return v, release, step.Err

@@ -44,7 +44,7 @@ func (k Caller) verdict(class Class, left, first bool) breaker.Result {
 }
 
 // scarce reports whether waiting holds what others need.
-func scarce(c *Call) bool { return c.Caller&Scarce != 0 || c.admitted }
+func scarce(c *Call) bool { return c.Caller&Scarce != 0 || c.place == inside }
 
 // held is what a call needs while it waits for its circuit. It does not know the call, so that calls need no heap.
 type held struct {

@@ -126,7 +126,10 @@ type breakerReport struct {
 type bulkheadReport struct {
 	Running int `json:"running"`
 	Queued  int `json:"queued"`
-	Limit   int `json:"limit"`
+	// Limit is 0 while there is none.
+	Limit int `json:"limit"`
+	// Learned reports that the limit comes of what the service does, and not of the policy.
+	Learned bool `json:"learned,omitempty"`
 }
 
 type endpointReport struct {
@@ -166,7 +169,7 @@ func (s *service) report(f *fleet) serviceReport {
 		Breaker: breakerReport{State: b.State.String(), FailureRate: b.FailureRate, SlowRate: b.SlowRate,
 			Calls: b.Calls, Openings: b.Openings},
 		Bulkhead: bulkheadReport{Running: state.Bulkhead.InFlight, Queued: state.Bulkhead.Queued,
-			Limit: f.policy.Bulkhead.MaxConcurrentCalls},
+			Limit: state.Bulkhead.Limit, Learned: state.Bulkhead.Learned.Bound},
 	}
 	if !f.policy.CircuitBreaker.Enabled() {
 		r.Breaker.State = "off"

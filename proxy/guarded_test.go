@@ -418,7 +418,7 @@ func TestAClientThatLeavesDuringTheBackOffEndsTheCall(t *testing.T) {
 		t.Run(in.name, func(t *testing.T) {
 			s := inTurn(t, status(503))
 			r := start(t, single([]string{s.url}, "initialDelay: 20s", "maxDelay: 20s", "jitter: none",
-				"bulkhead: {maxConcurrentCalls: 1}"))
+				"bulkhead: {maxConcurrentCalls: 1, noQueue: true}"))
 			req := newRequest(t, "GET", "http://"+r.addr+"/", nil)
 			ctx, cancel := context.WithCancel(req.Context())
 			defer cancel()

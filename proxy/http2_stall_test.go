@@ -79,7 +79,8 @@ func TestAStreamThatDoesNotSendItsBodyIsLetGo(t *testing.T) {
 		for _, out := range []wire{http1, h2c} {
 			t.Run(c.name+" to "+out.name, func(t *testing.T) {
 				url := out.serve(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-				r := start(t, single([]string{url}, noRetries, "bulkhead: {maxConcurrentCalls: 1}"), stallTimeout(short))
+				r := start(t, single([]string{url}, noRetries, "bulkhead: {maxConcurrentCalls: 1, noQueue: true}"),
+					stallTimeout(short))
 				cl := r.h2(65535)
 				cl.request(1, 0, append(h2post, "content-length", c.length)...)
 				cl.frames(func(kind, _ byte, stream uint32, _ []byte) bool { return stream == 1 && (kind == 3 || kind == 1) })

@@ -123,7 +123,7 @@ func TestAProbeWhoseClientLeavesGivesItsPlaceBack(t *testing.T) {
 		return // it takes a second or more
 	}
 	t.Parallel() // it waits
-	for _, more := range []string{"", "hedge: {delay: 59s}", "bulkhead: {maxConcurrentCalls: 1}"} {
+	for _, more := range []string{"", "hedge: {delay: 59s}", "bulkhead: {maxConcurrentCalls: 1, noQueue: true}"} {
 		for _, answer := range []string{
 			"", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n",
 			"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",

@@ -45,7 +45,8 @@ func TestAHeldBodyIsNotWaitedForByTheCall(t *testing.T) {
 	}
 	t.Parallel() // it waits
 	s := echo(t)
-	r := start(t, single([]string{s.url}, "attemptTimeout: "+long.String(), counting, "bulkhead: {maxConcurrentCalls: 1}"))
+	r := start(t, single([]string{s.url}, "attemptTimeout: "+long.String(), counting,
+		"bulkhead: {maxConcurrentCalls: 1, noQueue: true}"))
 	slow := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 10\r\n\r\nabc").pause(short)
 	if a := r.get("/"); a.status != 200 {
 		t.Errorf("another request got %d %s", a.status, a.content)
@@ -143,7 +144,7 @@ func TestAPanicGivesEverythingBack(t *testing.T) {
 		for _, in := range []wire{http1, h2c} {
 			t.Run(in.name+" "+name, func(t *testing.T) {
 				s := echo(t)
-				r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1}", "throttle: {k: 2}"),
+				r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1, noQueue: true}", "throttle: {k: 2}"),
 					func(c *proxy.Config) {
 						c.Adjust = func(_ string, p *abate.Policy) { broken(p) }
 					})

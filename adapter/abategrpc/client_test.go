@@ -307,7 +307,7 @@ func TestErrorsOfAGuardHaveCodes(t *testing.T) {
 	open := eager()
 	open.CircuitBreaker = breaker.Config{FailureThreshold: 1}
 	full := eager()
-	full.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1}
+	full.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true}
 	limited := eager()
 	limited.RateLimit.Config = ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: time.Hour}, Burst: 1}
 	for _, c := range []struct {

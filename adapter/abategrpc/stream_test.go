@@ -518,7 +518,7 @@ func TestAStreamWithoutMessagesSucceeds(t *testing.T) {
 // one is a policy with one place, so that a call that does not end is noticed.
 func one() abate.Policy {
 	p := eager()
-	p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1}
+	p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true}
 	return p
 }
 

@@ -76,7 +76,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte("sxr"), []byte{1, 255}, false)
 	f.Fuzz(func(t *testing.T, does, fails []byte, one bool) {
 		p := eager()
-		p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1}
+		p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true}
 		g := guard(t, p)
 		client := abategrpc.NewClient(g)
 		client.MaxBuffered = 400

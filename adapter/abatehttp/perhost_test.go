@@ -42,7 +42,7 @@ func TestAGuardThatIsInUseIsNotForgotten(t *testing.T) {
 		"rate limit": {RateLimit: abate.AttemptLimit{
 			Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: 24 * time.Hour}, Burst: 3},
 		}},
-		"bulkhead": {Bulkhead: bulkhead.Config{MaxConcurrentCalls: 3}},
+		"bulkhead": {Bulkhead: bulkhead.Config{MaxConcurrentCalls: 3, NoQueue: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			choose, err := abatehttp.PerHost(p, 2)

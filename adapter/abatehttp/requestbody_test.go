@@ -215,7 +215,7 @@ func TestBodyIsNotBufferedWhenNothingIsRepeated(t *testing.T) {
 }
 
 func TestBodyIsClosedWhenTheCallIsRefused(t *testing.T) {
-	g := guard(t, abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}})
+	g := guard(t, abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true}})
 	entered, leave := make(chan struct{}), make(chan struct{})
 	transport := abatehttp.NewTransport(roundTrip(func(req *http.Request) (*http.Response, error) {
 		close(entered)

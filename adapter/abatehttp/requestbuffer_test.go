@@ -144,7 +144,7 @@ func TestRefusedCallsDoNotReadTheirBody(t *testing.T) {
 	broken := eager()
 	broken.CircuitBreaker.FailureThreshold = 1
 	full := eager()
-	full.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1}
+	full.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true}
 	for name, c := range map[string]struct {
 		policy abate.Policy
 		want   error
@@ -179,7 +179,7 @@ func TestRefusedCallsDoNotReadTheirBody(t *testing.T) {
 func TestReadingTheBodyHoldsAPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := eager()
-		p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1}
+		p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true}
 		transport := abatehttp.NewTransport(roundTrip(echoing), guard(t, p))
 		done := make(chan struct{})
 		go func() {

@@ -91,7 +91,9 @@ func TestACallThatThePolicyStopsSaysWhy(t *testing.T) {
 		"circuit_open":       {abate.Policy{CircuitBreaker: breaker.Config{Mode: breaker.ForcedOpen}}, nil, "0", "refused"},
 		"budget_exhausted":   {broke, nil, "2", "overload"},
 		"attempts_exhausted": {eager(1), nil, "2", "overload"},
-		"bulkhead_full": {abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}}, func(g *abate.Guard) {
+		"bulkhead_full": {abate.Policy{Bulkhead: bulkhead.Config{
+			MaxConcurrentCalls: 1, NoQueue: true,
+		}}, func(g *abate.Guard) {
 			g.Begin(new(core.Call), 0, core.NoDeadline)
 		}, "0", "refused"},
 	} {

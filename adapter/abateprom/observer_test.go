@@ -15,7 +15,7 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-func bulkheadOf(n int) bulkhead.Config { return bulkhead.Config{MaxConcurrentCalls: n} }
+func bulkheadOf(n int) bulkhead.Config { return bulkhead.Config{MaxConcurrentCalls: n, NoQueue: true} }
 
 // retrying is a policy of n retries after a second each, without budget or breaker.
 func retrying(n int) abate.Policy {
@@ -173,7 +173,7 @@ func TestCallsAndAttemptsAreRunningUntilTheyEnd(t *testing.T) {
 	m := metrics(t)
 	p := retrying(1)
 	p.Bulkhead, p.Hedge = bulkheadOf(1), hedge.Config{Delay: time.Millisecond}
-	p.Bulkhead.MaxQueue = 1
+	p.Bulkhead.MaxQueue, p.Bulkhead.NoQueue = 1, false
 	g := m.guard(t, "s", p)
 	running := func(calls, attempts float64) {
 		t.Helper()

@@ -70,7 +70,7 @@ func TestWhatThePolicySwitchedOffIsLeftOut(t *testing.T) {
 		}
 	}
 	policy := abate.Policy{Bulkhead: bulkheadOf(2), RetryBudget: budget.Config{Kind: budget.Tokens, MaxTokens: 5}}
-	policy.Bulkhead.MaxQueue = 1
+	policy.Bulkhead.MaxQueue, policy.Bulkhead.NoQueue = 1, false
 	m.Adjust("s", &policy)
 	if err := g.Update(policy); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -44,11 +45,11 @@ var Guard = [...]Policy[core.Policy, core.State]{
 		Enabled: func(p *core.Policy) bool { return p.Bulkhead.Enabled() },
 		Gauges: guardGauges{
 			{Name: "abate_bulkhead_running",
-				Help: "Calls that hold a permit of the bulkhead, retries and their waits included. At abate_bulkhead_limit, see " +
-					"abate_bulkhead_queued.",
+				Help: "Calls that hold a permit of the bulkhead; in back-off they hold none, unless the policy says so. At " +
+					"abate_bulkhead_limit, see abate_bulkhead_queued.",
 				Read: func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.InFlight) },
 				Instrument: Instrument{"abate.bulkhead.running", "{call}",
-					"Calls that hold a permit of the bulkhead, retries and their waits included.", true}},
+					"Calls that hold a permit of the bulkhead.", true}},
 			{Name: "abate_bulkhead_queued",
 				Help: "Calls that wait for a permit. Above 0 for long means that the service is slower than its load asks for: " +
 					"look at its latency first.",
@@ -56,10 +57,11 @@ var Guard = [...]Policy[core.Policy, core.State]{
 				Instrument: Instrument{"abate.bulkhead.queued", "{call}",
 					"Calls that wait for a permit of the bulkhead.", true}},
 			{Name: "abate_bulkhead_limit",
-				Help: "Permits that the bulkhead has, as the policy says.",
-				Read: func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.Limit) },
+				Help: "Permits that the bulkhead has: as the policy says, or as an adaptive limit has learned. +Inf while that " +
+					"has seen no reason for one.",
+				Read: func(_ *core.Policy, s *core.State) float64 { return permits(s) },
 				Instrument: Instrument{"abate.bulkhead.limit", "{call}",
-					"Permits that the bulkhead has, as the policy says.", true}},
+					"Permits that the bulkhead has, as the policy says or as it has learned.", true}},
 		},
 		Panels: []Panel{
 			{Title: "Bulkheads", Runbook: "ConcurrencySpike", Unit: "percentunit", Warn: 0.8, Bad: 1,
@@ -71,10 +73,13 @@ var Guard = [...]Policy[core.Policy, core.State]{
 		},
 		Facts: func(p *core.Policy, s *core.State, say Say) {
 			if p.Bulkhead.Enabled() {
-				say("Bulkhead", strconv.Itoa(s.Bulkhead.Queued)+" queued", "%d of %d", s.Bulkhead.InFlight, s.Bulkhead.Limit)
+				sayBulkhead(s, say)
 			}
 		},
 		Learned: func(_ *core.Policy, s *core.State) string {
+			if s.Bulkhead.Limit == 0 {
+				return fmt.Sprintf("There is no limit yet: nothing asks for one. %d calls are under way.", s.Bulkhead.InFlight)
+			}
 			return fmt.Sprintf("%d of %d permits are taken, and %d calls wait for one.", s.Bulkhead.InFlight,
 				s.Bulkhead.Limit, s.Bulkhead.Queued)
 		},
@@ -169,4 +174,32 @@ var Guard = [...]Policy[core.Policy, core.State]{
 				s.Hedge.Delay.Round(10*time.Microsecond), s.Hedge.Samples)
 		},
 	},
+}
+
+// permits is how many permits a bulkhead has.
+func permits(s *core.State) float64 {
+	if s.Bulkhead.Limit == 0 {
+		return math.Inf(1)
+	}
+	return float64(s.Bulkhead.Limit)
+}
+
+// sayBulkhead says how full a bulkhead is, and of a limit that is learned why it is in force.
+func sayBulkhead(s *core.State, say Say) {
+	b := &s.Bulkhead
+	queued := strconv.Itoa(b.Queued) + " queued"
+	if b.Away > 0 {
+		queued += fmt.Sprintf(", %d in back-off", b.Away)
+	}
+	switch l := &b.Learned; {
+	case b.Limit == 0:
+		say("Bulkhead", "no limit: nothing asks for one", "%d", b.InFlight)
+	case l.Bound && l.Late == 0:
+		say("Bulkhead", queued+"; limit learned: answers come in time again, it grows", "%d of %d", b.InFlight, b.Limit)
+	case l.Bound:
+		say("Bulkhead", fmt.Sprintf("%s; limit learned: the last %d attempts took longer than half of %v", queued, l.Late,
+			l.Target.Round(time.Millisecond)), "%d of %d", b.InFlight, b.Limit)
+	default:
+		say("Bulkhead", queued, "%d of %d", b.InFlight, b.Limit)
+	}
 }

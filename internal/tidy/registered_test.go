@@ -36,11 +36,11 @@ var known = spread{
 		"policy/redelivery":  40,
 		"policy/retry":       15,
 		"policy/shed":        27,
-		"policy/throttle":    3,
+		"policy/throttle":    4,
 	},
 	sections: map[string]int{
 		"Bulkhead":         13,
-		"CircuitBreaker":   24,
+		"CircuitBreaker":   23,
 		"Hedge":            20,
 		"Idempotency":      23,
 		"Kafka":            15,

@@ -17,11 +17,11 @@ func BenchmarkAcquireRelease(b *testing.B) {
 }
 
 func BenchmarkRefused(b *testing.B) {
-	h := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1})
+	h := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true})
 	h.TryAcquire()
 	w := &bulkhead.Waiter{}
 	b.Run("TryAcquire", func(b *testing.B) { both(b, func() { h.TryAcquire() }) })
-	b.Run("Enqueue", func(b *testing.B) { both(b, func() { h.Enqueue(w) }) })
+	b.Run("Enqueue", func(b *testing.B) { both(b, func() { h.Enqueue(0, w) }) })
 }
 
 // BenchmarkHandOver is a wait in full: queue, release, wake.
@@ -32,7 +32,7 @@ func BenchmarkHandOver(b *testing.B) {
 	wake := func() { n++ }
 	b.ReportAllocs()
 	for b.Loop() {
-		h.Enqueue(&bulkhead.Waiter{Wake: wake})
+		h.Enqueue(0, &bulkhead.Waiter{Wake: wake})
 		h.Release()
 	}
 }

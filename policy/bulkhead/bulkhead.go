@@ -14,14 +14,18 @@ type Bulkhead struct {
 	// word holds the calls in flight in its upper half and the waiting ones in its lower
 	// half, so that one atomic operation sees both. In flight is on top because a
 	// surplus release then runs over the end instead of into the other half.
-	word    atomic.Uint64
-	limit   atomic.Int64 // of the calls in flight
-	maxWait atomic.Int64
+	word  atomic.Uint64
+	limit atomic.Int64 // of the calls in flight
+	away  atomic.Int64 // calls that have let their permit go and come back for one
 
 	mu       sync.Mutex // guards what follows and every change of the waiting half
 	queue    queue
-	maxQueue int
+	again    queue // of those that come back: they go first
+	maxQueue int   // 0 is unlimited
+	noQueue  bool
 	order    Order
+	pressed  bool // not all who wait will be served in time
+	learner  *learner
 }
 
 const (
@@ -62,7 +66,9 @@ type State struct {
 	InFlight int // permits taken; above Limit for a while after Limit was lowered
 	Limit    int // permits there are; 0 is unlimited
 	Queued   int // callers that wait
-	MaxQueue int // callers that may wait
+	MaxQueue int // callers that may wait, those that come back aside; 0 is unlimited
+	Away     int // calls in back-off that have let their permit go, until they have another
+	Learned  Learned
 }
 
 // New returns a bulkhead. Values outside their range are moved to the nearest end. One
@@ -90,7 +96,7 @@ func (b *Bulkhead) TryAcquire() bool {
 // Enqueue asks for a permit or a place in the queue, after TryAcquire failed. On Admitted
 // the caller has a permit and Wake is not called. On Queued it waits for Wake, which may
 // already have been called when Enqueue returns. On Full it is refused.
-func (b *Bulkhead) Enqueue(w *Waiter) Verdict {
+func (b *Bulkhead) Enqueue(now time.Duration, w *Waiter) Verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if w.queued {
@@ -100,18 +106,36 @@ func (b *Bulkhead) Enqueue(w *Waiter) Verdict {
 		word := b.word.Load()
 		next, verdict := word+oneInFlight, Admitted
 		if waiting(word) != 0 || inFlight(word) >= b.limit.Load() {
-			if waiting(word) >= int64(b.maxQueue) {
+			// One that comes back has been let in once, and has slept: it may wait again.
+			if !w.Again && (b.noQueue || b.maxQueue > 0 && waiting(word) >= int64(b.maxQueue)) || waiting(word) >= most {
 				return Full
 			}
 			next, verdict = word+oneWaiting, Queued
 		}
 		if b.word.CompareAndSwap(word, next) {
 			if verdict == Queued {
-				b.queue.push(w)
+				b.push(now, w)
 			}
 			return verdict
 		}
 	}
+}
+
+// push puts w at the end of its queue, and looks whether those in front of it get along. mu is held.
+func (b *Bulkhead) push(now time.Duration, w *Waiter) {
+	w.since = now
+	b.line(w).push(w)
+	if o := b.queue.oldest; o != nil && now-o.since > o.Until-now {
+		b.pressed = true
+	}
+}
+
+// line is the queue of w.
+func (b *Bulkhead) line(w *Waiter) *queue {
+	if w.Again {
+		return &b.again
+	}
+	return &b.queue
 }
 
 // Abandon ends the wait of w, for which Enqueue returned Queued: its time is up or its
@@ -124,10 +148,29 @@ func (b *Bulkhead) Abandon(w *Waiter) bool {
 	if !w.queued {
 		return false
 	}
-	b.queue.remove(w)
+	b.pressed = true
+	b.take(w)
 	b.word.Add(^uint64(oneWaiting - 1))
 	return true
 }
+
+// take takes w out of its queue. With the last one the pressure is gone. mu is held.
+func (b *Bulkhead) take(w *Waiter) {
+	b.line(w).remove(w)
+	if b.queue.oldest == nil && b.again.oldest == nil {
+		b.pressed = false
+	}
+}
+
+// Pause is Release for a call that comes back for another permit, after its back-off.
+// Call Back once, when it has that or when it has ended without.
+func (b *Bulkhead) Pause() {
+	b.away.Add(1)
+	b.Release()
+}
+
+// Back ends what Pause began.
+func (b *Bulkhead) Back() { b.away.Add(-1) }
 
 // Release gives one permit back and passes it on to a waiter, if there is one, whose Wake
 // it calls. It panics when no permit is out, as unlocking an unlocked mutex does: the
@@ -168,31 +211,30 @@ func (b *Bulkhead) next() *Waiter {
 	if waiting(word) == 0 || inFlight(word) >= b.limit.Load() {
 		return nil
 	}
-	w := b.queue.oldest
-	if b.order == LIFO || b.order == Adaptive && 2*waiting(word) > int64(b.maxQueue) {
-		w = b.queue.newest
+	line := &b.again
+	if line.oldest == nil {
+		line = &b.queue
 	}
-	b.queue.remove(w)
+	w := line.oldest
+	if b.order == LIFO || b.order == Adaptive && b.pressed {
+		w = line.newest
+	}
+	b.take(w)
 	b.word.Add(oneInFlight - oneWaiting)
 	return w
 }
 
-// MaxWait returns how long a caller may wait. The driver owns the timer.
-func (b *Bulkhead) MaxWait() time.Duration { return time.Duration(b.maxWait.Load()) }
+// Busy reports whether a call holds a permit, or has let one go and comes back.
+func (b *Bulkhead) Busy() bool { return inFlight(b.word.Load()) > 0 || b.away.Load() > 0 }
 
 // Reconfigure puts c into effect. Calls in flight keep their permits and waiting callers
 // their places. A raised limit admits waiting callers at once, and their Wake is called; a
 // lowered one takes effect as calls end. A shorter queue refuses newcomers and drains.
 func (b *Bulkhead) Reconfigure(c Config) {
-	limit := int64(unlimited)
-	if c.Enabled() {
-		limit = int64(min(c.MaxConcurrentCalls, most))
-	}
-	c = c.WithDefaults()
 	b.mu.Lock()
-	b.limit.Store(limit)
-	b.maxWait.Store(int64(min(max(c.MaxWait, time.Millisecond), time.Hour)))
+	b.learn(c)
 	b.maxQueue = min(max(c.MaxQueue, 0), most)
+	b.noQueue = c.NoQueue
 	b.order = c.Order
 	if b.order != FIFO && b.order != LIFO {
 		b.order = Adaptive
@@ -206,8 +248,12 @@ func (b *Bulkhead) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	word, limit := b.word.Load(), b.limit.Load()
+	if l := b.learner; l != nil {
+		limit = l.shown()
+	}
 	if limit == unlimited {
 		limit = 0
 	}
-	return State{int(inFlight(word)), int(limit), int(waiting(word)), b.maxQueue}
+	return State{InFlight: int(inFlight(word)), Limit: int(limit), Queued: int(waiting(word)), MaxQueue: b.maxQueue,
+		Away: int(b.away.Load()), Learned: b.learner.learned()}
 }

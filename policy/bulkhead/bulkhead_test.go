@@ -16,15 +16,20 @@ import (
 // line is a row of waiters that note in which order they are woken.
 type line struct {
 	b       *bulkhead.Bulkhead
+	now     time.Duration
 	waiters []*bulkhead.Waiter
 	woken   []int
 }
 
-func (l *line) enqueue() bulkhead.Verdict {
+const patience = time.Second
+
+func (l *line) enqueue() bulkhead.Verdict { return l.wait(false) }
+
+func (l *line) wait(again bool) bulkhead.Verdict {
 	n := len(l.waiters)
-	w := &bulkhead.Waiter{Wake: func() { l.woken = append(l.woken, n) }}
+	w := &bulkhead.Waiter{Wake: func() { l.woken = append(l.woken, n) }, Until: l.now + patience, Again: again}
 	l.waiters = append(l.waiters, w)
-	return l.b.Enqueue(w)
+	return l.b.Enqueue(l.now, w)
 }
 
 // full returns a bulkhead whose permits are all taken and in which n callers wait.
@@ -58,7 +63,7 @@ func TestLimitAndQueueAreBounded(t *testing.T) {
 }
 
 func TestWithoutAQueueAFullBulkheadRefusesAtOnce(t *testing.T) {
-	l := full(t, bulkhead.Config{MaxConcurrentCalls: 1}, 0)
+	l := full(t, bulkhead.Config{MaxConcurrentCalls: 1, NoQueue: true}, 0)
 	if got := l.enqueue(); got != bulkhead.Full {
 		t.Errorf("verdict %v", got)
 	}
@@ -115,10 +120,9 @@ func TestOrder(t *testing.T) {
 	}{
 		{bulkhead.FIFO, []int{0, 1, 2, 3, 4, 5}},
 		{bulkhead.LIFO, []int{5, 4, 3, 2, 1, 0}},
-		// six in a queue of eight: newest first until four are left, then oldest first
-		{bulkhead.Adaptive, []int{5, 4, 0, 1, 2, 3}},
-		{"", []int{5, 4, 0, 1, 2, 3}},
-		{"filo", []int{5, 4, 0, 1, 2, 3}},
+		{bulkhead.Adaptive, []int{0, 1, 2, 3, 4, 5}},
+		{"", []int{0, 1, 2, 3, 4, 5}},
+		{"filo", []int{0, 1, 2, 3, 4, 5}},
 	} {
 		l := full(t, bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 8, Order: tt.order}, 6)
 		for range 7 {
@@ -133,15 +137,86 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestAdaptiveOrderTurnsBackWhenTheQueueFillsAgain(t *testing.T) {
-	l := full(t, bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 4}, 2)
-	l.b.Release() // 2 of 4 wait: oldest
+// Half of the time of the oldest is the point where those behind it would get less than half of theirs.
+func TestAdaptiveOrderTurnsWhenTheOldestHasUsedHalfOfItsTime(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		at   time.Duration
+		want []int
+	}{
+		{"half of its time", patience / 2, []int{0, 1, 2, 3}},
+		{"more", patience/2 + 1, []int{3, 2, 1, 0}},
+	} {
+		l := full(t, bulkhead.Config{MaxConcurrentCalls: 1}, 3)
+		l.now = tt.at
+		l.enqueue()
+		for range 4 {
+			l.b.Release()
+		}
+		if !slices.Equal(l.woken, tt.want) {
+			t.Errorf("%s: woken %v, want %v", tt.name, l.woken, tt.want)
+		}
+	}
+}
+
+func TestAdaptiveOrderIsNewestFirstFromTheFirstOneThatLeavesUntilNobodyWaits(t *testing.T) {
+	l := full(t, bulkhead.Config{MaxConcurrentCalls: 1}, 4)
+	l.b.Abandon(l.waiters[1])
+	for range 3 { // 3, 2, 0
+		l.b.Release()
+	}
 	l.enqueue()
-	l.enqueue()   // 3 of 4: 1, 2, 3
-	l.b.Release() // newest
-	l.b.Release() // 2 of 4 again: oldest
-	if want := []int{0, 3, 1}; !slices.Equal(l.woken, want) {
+	l.enqueue()
+	l.b.Release()
+	l.b.Release()
+	if want := []int{3, 2, 0, 4, 5}; !slices.Equal(l.woken, want) {
 		t.Errorf("woken %v, want %v", l.woken, want)
+	}
+}
+
+// A call that has been let in once is not refused in the middle, and not overtaken for ever by those that come.
+func TestThoseThatComeBackWaitWhateverTheQueueAndGoFirst(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    bulkhead.Config
+		n    int
+		want []int
+	}{
+		{"no queue", bulkhead.Config{NoQueue: true}, 0, []int{1, 2}},
+		{"a full queue", bulkhead.Config{MaxQueue: 2, Order: bulkhead.FIFO}, 2, []int{3, 4, 0, 1}},
+		{"newest first", bulkhead.Config{MaxQueue: 2, Order: bulkhead.LIFO}, 2, []int{4, 3, 1, 0}},
+	} {
+		tt.c.MaxConcurrentCalls = 1
+		l := full(t, tt.c, tt.n)
+		if got := l.enqueue(); got != bulkhead.Full {
+			t.Fatalf("%s: a first attempt: %v", tt.name, got)
+		}
+		for range 2 {
+			if got := l.wait(true); got != bulkhead.Queued {
+				t.Errorf("%s: one that comes back: %v", tt.name, got)
+			}
+		}
+		for range tt.n + 2 {
+			l.b.Release()
+		}
+		if !slices.Equal(l.woken, tt.want) {
+			t.Errorf("%s: woken %v, want %v", tt.name, l.woken, tt.want)
+		}
+	}
+}
+
+func TestAPausedCallGivesItsPermitToAnotherAndIsRemembered(t *testing.T) {
+	l := full(t, bulkhead.Config{MaxConcurrentCalls: 1}, 1)
+	l.b.Pause()
+	if got := l.b.State(); got.InFlight != 1 || got.Queued != 0 || got.Away != 1 {
+		t.Errorf("state %+v", got)
+	}
+	l.b.Release()
+	if !l.b.Busy() {
+		t.Error("nobody is to come back")
+	}
+	if l.b.Back(); l.b.Busy() || l.b.State().Away != 0 {
+		t.Errorf("state %+v", l.b.State())
 	}
 }
 
@@ -202,7 +277,7 @@ func TestWakeMayUseTheBulkhead(t *testing.T) {
 
 func TestAWaiterIsQueuedOnce(t *testing.T) {
 	l := full(t, bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 5}, 1)
-	if got := l.b.Enqueue(l.waiters[0]); got != bulkhead.Queued {
+	if got := l.b.Enqueue(0, l.waiters[0]); got != bulkhead.Queued {
 		t.Errorf("verdict %v", got)
 	}
 	if got := l.b.State(); got.Queued != 1 {
@@ -239,7 +314,7 @@ func TestReconfigure(t *testing.T) {
 		{"shorter queue", bulkhead.Config{MaxConcurrentCalls: 2, MaxQueue: 1}, nil, bulkhead.State{
 			InFlight: 2, Limit: 2, Queued: 4, MaxQueue: 1,
 		}},
-		{"off", bulkhead.Config{}, []int{3, 2, 1, 0}, bulkhead.State{InFlight: 6}},
+		{"off", bulkhead.Config{}, []int{0, 1, 2, 3}, bulkhead.State{InFlight: 6}},
 		{"disabled", bulkhead.Config{Disabled: true, MaxConcurrentCalls: 2, Order: bulkhead.FIFO}, []int{0, 1, 2, 3},
 			bulkhead.State{InFlight: 6}},
 	} {
@@ -321,7 +396,7 @@ func TestReleaseWithoutAPermitPanicsAndBreaksNothing(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	on := bulkhead.Config{MaxConcurrentCalls: 5}
-	full := bulkhead.Config{MaxConcurrentCalls: 5, MaxWait: time.Second, Order: "adaptive"}
+	full := bulkhead.Config{MaxConcurrentCalls: 5, Limit: "fixed", Order: "adaptive"}
 	for _, tt := range []struct {
 		c, want bulkhead.Config
 		enabled bool
@@ -331,8 +406,12 @@ func TestConfig(t *testing.T) {
 		{bulkhead.Config{MaxConcurrentCalls: -1}, bulkhead.Config{MaxConcurrentCalls: -1}, false},
 		{on, full, true},
 		{full, full, true},
+		{bulkhead.Config{Limit: "adaptive"}, bulkhead.Config{Limit: "adaptive", Order: "adaptive"}, true},
+		{bulkhead.Config{Disabled: true, Limit: "adaptive"}, bulkhead.Config{
+			Disabled: true, Limit: "adaptive", Order: "adaptive",
+		}, false},
 		{bulkhead.Config{Disabled: true, MaxConcurrentCalls: 5}, bulkhead.Config{
-			Disabled: true, MaxConcurrentCalls: 5, MaxWait: time.Second, Order: "adaptive",
+			Disabled: true, MaxConcurrentCalls: 5, Limit: "fixed", Order: "adaptive",
 		}, false},
 	} {
 		if got := tt.c.WithDefaults(); got != tt.want {
@@ -344,17 +423,37 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+func TestHowLongACallMayWait(t *testing.T) {
+	const never, now, sec = math.MaxInt64, time.Hour, time.Second
+	for _, tt := range []struct {
+		name                                      string
+		maxWait, deadline, typical, attempt, want time.Duration
+	}{
+		{"nothing is said", 0, never, 0, 0, sec},
+		{"an attempt may take so long", 0, never, 0, 3 * sec, 3 * sec},
+		{"until the deadline", 0, now + 9*sec, 0, 3 * sec, 9 * sec},
+		{"an attempt takes a while", 0, now + 9*sec, 2 * sec, 0, 7 * sec},
+		{"no attempt fits", 0, now + sec, 2 * sec, 0, -sec},
+		{"maxWait", 4 * sec, never, 2 * sec, 0, 4 * sec},
+		{"maxWait before the deadline", 4 * sec, now + 9*sec, 2 * sec, 0, 4 * sec},
+		{"the deadline before maxWait", 4 * sec, now + 5*sec, 2 * sec, 0, 3 * sec},
+		{"an hour at most", math.MaxInt64, never, 0, 0, time.Hour},
+	} {
+		c := bulkhead.Config{MaxWait: tt.maxWait}
+		if got := c.Patience(now, tt.deadline, never, tt.typical, tt.attempt) - now; got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestValuesOutOfRangeAreMovedToTheNearestEnd(t *testing.T) {
-	b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: math.MaxInt, MaxQueue: math.MaxInt, MaxWait: math.MaxInt64})
-	if got := b.State(); got.Limit != 1_000_000 || got.MaxQueue != 1_000_000 || b.MaxWait() != time.Hour {
-		t.Errorf("state %+v, wait %v", got, b.MaxWait())
+	b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: math.MaxInt, MaxQueue: math.MaxInt})
+	if got := b.State(); got.Limit != 1_000_000 || got.MaxQueue != 1_000_000 {
+		t.Errorf("state %+v", got)
 	}
-	b = bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: -7, MaxWait: -1})
-	if got := b.State(); got.MaxQueue != 0 || b.MaxWait() != time.Millisecond {
-		t.Errorf("state %+v, wait %v", got, b.MaxWait())
-	}
-	if got := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1}).MaxWait(); got != time.Second {
-		t.Errorf("default wait %v", got)
+	b = bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: -7})
+	if got := b.State(); got.MaxQueue != 0 {
+		t.Errorf("state %+v", got)
 	}
 }
 
@@ -365,11 +464,11 @@ func TestVerdictStrings(t *testing.T) {
 	}
 }
 
-// The driver of the example, with time: the wait ends at MaxWait, at the caller's
+// The driver of the example, with time: the wait ends at Until, at the caller's
 // cancellation, or with a permit, and no permit is lost in any of them.
-func TestADriverWaitsNoLongerThanMaxWait(t *testing.T) {
+func TestADriverWaitsNoLongerThanItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 10, MaxWait: 300 * time.Millisecond})
+		b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 10})
 		ctx := context.Background()
 		if err := acquire(ctx, b); err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package bulkhead limits how many calls to one dependency run at once, how many more
-// may wait for a permit, and how long.
+// Package bulkhead limits how many calls to one dependency run at once, by a number or by
+// what it learns, and how long and in which order others wait for a permit.
 //
 // Why: when a dependency becomes slow, its callers pile up. Without a limit every
 // goroutine, connection and buffer of the process ends up waiting for that one
@@ -21,16 +21,27 @@
 // somebody waits, ever take.
 //
 // The bulkhead starts no timer. A driver that has queued a [Waiter] waits for its Wake,
-// for MaxWait and for its caller's context, and calls [Bulkhead.Abandon] in the last two
+// for its Until and for its caller's context, and calls [Bulkhead.Abandon] in the last two
 // cases. The example is such a driver.
+//
+// A call that sleeps before a retry calls [Bulkhead.Pause], and comes back for another
+// permit. It is let in before those that have had none: else it could lose for ever what it
+// has begun.
 //
 // # Order
 //
-// First come, first served is fair while the queue is short. Under overload it serves
-// the callers that have waited longest and are most likely to have given up, so that all
-// the work is late. The order "adaptive" is FIFO while the queue is at most half full
-// and serves the newest caller above that: some calls time out, the others are fast.
-// The idea is the adaptive LIFO of "Fail at Scale" (ACM Queue, 2015).
+// First come, first served is fair while everybody is served in time. Under overload it
+// serves the callers that have waited longest and are most likely to have given up, so that
+// all the work is late. The order "adaptive" is FIFO until the oldest has used half of its
+// time or somebody has left without a permit, and then serves the newest caller until
+// nobody waits: some calls time out, the others are fast. The idea is the adaptive LIFO of
+// "Fail at Scale" (ACM Queue, 2015), with time instead of length as its evidence.
+//
+// # Adaptive limit
+//
+// See [Learned]. The evidence is a run of late ends that chance would bring once in 10,000
+// times, after Wald's sequential test; the limit is Little's law: throughput × half of what an
+// answer may take.
 //
 // # Cost
 //

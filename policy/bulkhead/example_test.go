@@ -12,20 +12,22 @@ import (
 
 var errFull, errWaited = errors.New("bulkhead is full"), errors.New("waited too long")
 
+const maxWait = 300 * time.Millisecond
+
 // acquire is a blocking driver. Its nil error means: the caller has a permit.
 func acquire(ctx context.Context, b *bulkhead.Bulkhead) error {
 	if b.TryAcquire() {
 		return nil
 	}
 	ready := make(chan struct{}, 1)
-	w := &bulkhead.Waiter{Wake: func() { ready <- struct{}{} }}
-	switch b.Enqueue(w) {
+	w := &bulkhead.Waiter{Wake: func() { ready <- struct{}{} }, Until: maxWait}
+	switch b.Enqueue(0, w) {
 	case bulkhead.Admitted:
 		return nil
 	case bulkhead.Full:
 		return errFull
 	}
-	timer := time.NewTimer(b.MaxWait())
+	timer := time.NewTimer(w.Until)
 	defer timer.Stop()
 	err := errWaited
 	select {
@@ -43,7 +45,7 @@ func acquire(ctx context.Context, b *bulkhead.Bulkhead) error {
 
 // Two calls run, one waits, the fourth is refused.
 func Example() {
-	b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 2, MaxQueue: 1, MaxWait: time.Minute})
+	b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 2, MaxQueue: 1})
 	ctx := context.Background()
 
 	fmt.Println(acquire(ctx, b), acquire(ctx, b))

@@ -18,20 +18,50 @@ type load struct {
 }
 
 // call makes one call. patience is what the caller does once it is queued: wait, or leave
-// at once, or leave a moment later.
-func (c *load) call(t *testing.T, patience int) {
+// at once, or leave a moment later. retries is how often it lets its permit go and comes back for another.
+func (c *load) call(t *testing.T, patience, retries int) {
+	if !c.enter(patience, false) {
+		return
+	}
+	for range retries {
+		c.work(t)
+		c.b.Pause()
+		runtime.Gosched()
+		got := c.enter(0, true)
+		c.b.Back()
+		if !got {
+			t.Error("one that came back was refused")
+			return
+		}
+	}
+	c.work(t)
+	c.served.Add(1)
+	c.b.Release()
+}
+
+// work is what a permit is for.
+func (c *load) work(t *testing.T) {
+	if n := c.inside.Add(1); n > c.limit {
+		t.Errorf("%d inside, the limit is %d", n, c.limit)
+	}
+	runtime.Gosched()
+	c.inside.Add(-1)
+}
+
+// enter reports whether it has got a permit.
+func (c *load) enter(patience int, again bool) bool {
 	switch {
 	case c.b.TryAcquire():
 		c.atOnce.Add(1)
 	default:
 		ready := make(chan struct{}, 2)
-		w := &bulkhead.Waiter{Wake: func() { c.wakes.Add(1); ready <- struct{}{} }}
-		switch c.b.Enqueue(w) {
+		w := &bulkhead.Waiter{Again: again, Wake: func() { c.wakes.Add(1); ready <- struct{}{} }}
+		switch c.b.Enqueue(0, w) {
 		case bulkhead.Admitted:
 			c.fromEnqueue.Add(1)
 		case bulkhead.Full:
 			c.refused.Add(1)
-			return
+			return false
 		case bulkhead.Queued:
 			c.queue.Add(1)
 			if patience > 0 {
@@ -40,7 +70,7 @@ func (c *load) call(t *testing.T, patience int) {
 				}
 				if c.b.Abandon(w) {
 					c.left.Add(1)
-					return
+					return false
 				}
 				c.leftLate.Add(1)
 			}
@@ -48,13 +78,7 @@ func (c *load) call(t *testing.T, patience int) {
 			c.woken.Add(1)
 		}
 	}
-	if n := c.inside.Add(1); n > c.limit {
-		t.Errorf("%d inside, the limit is %d", n, c.limit)
-	}
-	runtime.Gosched()
-	c.served.Add(1)
-	c.inside.Add(-1)
-	c.b.Release()
+	return true
 }
 
 // run makes the calls, again and again until somebody has waited and somebody has left: that is for the scheduler to
@@ -68,7 +92,7 @@ func (c *load) run(t *testing.T, goroutines, calls int) {
 		for g := range goroutines {
 			wg.Go(func() {
 				for i := range calls {
-					c.call(t, max(0, (g+i)%7-3))
+					c.call(t, max(0, (g+i)%7-3), max(0, (g+i)%5-2))
 				}
 			})
 		}
@@ -83,7 +107,7 @@ func (c *load) run(t *testing.T, goroutines, calls int) {
 	if q, out := c.queue.Load(), c.woken.Load()+c.left.Load(); q != out || c.wakes.Load() != c.woken.Load() {
 		t.Errorf("%d waited, %d were woken, %d of them got out, %d left", q, c.wakes.Load(), c.woken.Load(), c.left.Load())
 	}
-	if got := c.b.State(); got.InFlight != 0 || got.Queued != 0 {
+	if got := c.b.State(); got.InFlight != 0 || got.Queued != 0 || got.Away != 0 {
 		t.Errorf("state at the end %+v", got)
 	}
 	t.Logf("served %d (at once %d, by Enqueue %d, woken %d), full %d, left %d, permit while leaving %d",
@@ -150,10 +174,10 @@ func race(f func(g int)) {
 func TestConcurrentCallersNeverShareAPermit(t *testing.T) {
 	const limit = 20_000
 	for range 100 {
-		b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: limit})
+		b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: limit, NoQueue: true})
 		var got atomic.Int64
 		race(func(g int) {
-			for b.TryAcquire() || g%2 == 0 && b.Enqueue(&bulkhead.Waiter{}) == bulkhead.Admitted {
+			for b.TryAcquire() || g%2 == 0 && b.Enqueue(0, &bulkhead.Waiter{}) == bulkhead.Admitted {
 				got.Add(1)
 			}
 		})
@@ -167,13 +191,13 @@ func TestConcurrentCallersNeverShareAPermit(t *testing.T) {
 func TestEnqueueAndTryAcquireNeverShareAPermit(t *testing.T) {
 	const limit = 5000
 	for range 200 {
-		b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: limit})
+		b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: limit, NoQueue: true})
 		var got atomic.Int64
 		race(func(g int) {
 			ask := b.TryAcquire
 			if g%2 == 0 {
 				w := &bulkhead.Waiter{}
-				ask = func() bool { return b.Enqueue(w) == bulkhead.Admitted }
+				ask = func() bool { return b.Enqueue(0, w) == bulkhead.Admitted }
 			}
 			for ask() {
 				got.Add(1)
@@ -194,7 +218,7 @@ func TestConcurrentReleasesWakeEachWaiterOnce(t *testing.T) {
 		b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: limit, MaxQueue: waiters})
 		for b.TryAcquire() {
 		}
-		for b.Enqueue(&bulkhead.Waiter{Wake: func() { woken.Add(1) }}) == bulkhead.Queued {
+		for b.Enqueue(0, &bulkhead.Waiter{Wake: func() { woken.Add(1) }}) == bulkhead.Queued {
 		}
 		race(func(int) {
 			for range limit / 4 {

@@ -1,5 +1,7 @@
 package bulkhead
 
+import "time"
+
 // Waiter is one caller that waits for a permit. The driver allocates it when
 // [Bulkhead.TryAcquire] failed. It is used for one wait and never again, because a Wake
 // may still be on its way after [Bulkhead.Abandon].
@@ -9,7 +11,14 @@ type Waiter struct {
 	// channel, or schedule an event. It may be called while Enqueue or Abandon has not
 	// returned yet. It may be nil.
 	Wake func()
+	// Until is when its time is up, on the clock of Enqueue. The driver owns the timer; the
+	// bulkhead looks who is running out of time.
+	Until time.Duration
+	// Again says that the call has had a permit before: see Pause. It goes before those that
+	// have had none, whatever the length of the queue.
+	Again bool
 
+	since      time.Duration
 	prev, next *Waiter // towards the oldest, towards the newest
 	queued     bool
 }

@@ -135,7 +135,8 @@ func TestTheBulkheadQueuesAndRefuses(t *testing.T) {
 		largest        time.Duration
 		last           time.Duration
 	}{
-		"no queue":      {"maxConcurrentCalls: 2", "2 answered, 3 bulkhead-full", 100 * ms, 100 * ms},
+		"no queue":      {"maxConcurrentCalls: 2, noQueue: true", "2 answered, 3 bulkhead-full", 100 * ms, 100 * ms},
+		"a queue":       {"maxConcurrentCalls: 2", "5 answered", 300 * ms, 300 * ms},
 		"a short queue": {"maxConcurrentCalls: 1, maxQueue: 2", "3 answered, 2 bulkhead-full", 300 * ms, 300 * ms},
 		"short patience": {"maxConcurrentCalls: 1, maxQueue: 4, maxWait: 150ms, order: fifo", "2 answered, 3 bulkhead-full",
 			200 * ms, 200 * ms},
@@ -150,11 +151,13 @@ func TestTheBulkheadQueuesAndRefuses(t *testing.T) {
 	}
 }
 
-func TestACallHoldsItsBulkheadPermitWhileItBacksOff(t *testing.T) {
-	policy := thrice("1s") + ", bulkhead: {maxConcurrentCalls: 1, maxQueue: 5, maxWait: 9s}"
-	r := run(t, world(policy, burst("2"), gone))
-	wantEnds(t, r, "2 refused")
-	equal(t, "end of the second request: two calls of two back-offs each", r.LastEnd, 4*time.Second)
+func TestACallLetsItsBulkheadPermitGoWhileItBacksOff(t *testing.T) {
+	for holds, end := range map[string]time.Duration{"": 2 * time.Second, ", holdDuringBackoff: true": 4 * time.Second} {
+		policy := thrice("1s") + ", bulkhead: {maxConcurrentCalls: 1, maxQueue: 5, maxWait: 9s" + holds + "}"
+		r := run(t, world(policy, burst("2"), gone))
+		wantEnds(t, r, "2 refused")
+		equal(t, "end of the second request of two with two back-offs each"+holds, r.LastEnd, end)
+	}
 }
 
 func TestHedgesAreSentAndLosersCancelled(t *testing.T) {

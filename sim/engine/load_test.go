@@ -158,7 +158,7 @@ func TestAClosedLoopKeepsTheLawOfThinkingAndResponse(t *testing.T) {
 }
 
 func TestEveryInstanceHasAGuardOfItsOwn(t *testing.T) {
-	one := plain + ", bulkhead: {maxConcurrentCalls: 1}"
+	one := plain + ", bulkhead: {maxConcurrentCalls: 1, noQueue: true}"
 	wantEnds(t, run(t, world(one, "clients: {f: {once: 5, calls: [s]}}", "services: {s: {serviceTime: 100ms}}")),
 		"1 answered, 4 bulkhead-full")
 	wantEnds(

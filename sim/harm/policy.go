@@ -59,6 +59,8 @@ func Policies() []Policy {
 		{Name: "guard", About: "abate.DefaultPolicy", Guard: defaults},
 		{Name: "gate", About: "inbound.DefaultProtection", Guard: noRetries, Gate: defaultGate, Callers: Plain},
 		{Name: "both", About: "the two together", Guard: defaults, Gate: defaultGate},
+		{Name: "bulkhead", About: "a bulkhead that learns its limit, and no more",
+			Guard: noRetries + ", bulkhead: {limit: adaptive}", Callers: Plain},
 		{Name: "tuned", About: "a policy tuned by hand for one storm", Guard: handTuned, Slow: 700 * time.Millisecond},
 	}
 }

@@ -15,18 +15,22 @@ import (
 // places_fuzz_test.go have to find every one of them.
 var leaks = []bug{
 	// a permit arrives as its caller leaves
-	{"core/call.go", "if c.admitted = true; cause == nil {", "if c.admitted = cause == nil; cause == nil {"},
+	{"core/call.go", "if c.place.arrive(c.s); cause == nil {", "if cause == nil {"},
 	{"core/attempt.go", "if !ok || wait > 0 {", "if !ok {"}, // nothing is given back before the wait for a turn
-	{"core/call.go", "	if c.admitted {\n		c.admitted = false\n",
-		"	if c.admitted && c.attempts > 0 {\n		c.admitted = false\n"},
+	{"core/call.go", "	c.place.leave(c.s)\n", "	if c.attempts > 0 {\n		c.place.leave(c.s)\n	}\n"},
+	// a call ends in its back-off, or in the queue after it
+	{"core/permit.go", "	case away:\n		s.bulkhead.Back()\n", "	case away:\n"},
+	{"core/permit.go", "	if *p == away {\n		s.bulkhead.Back()\n", "	if *p == away {\n"},
+	{"core/answer.go", "	defer a.kept.release()\n", "	if a.judged {\n		defer a.kept.release()\n	}\n"},
+	{"core/answer.go", "askedAnswer|askedPermit) != 0 {\n			return a\n", "askedAnswer) != 0 {\n			return a\n"},
 	{"core/call.go", "		c.token = false\n		c.returnToken()\n", "		c.token = false\n"},
-	{"core/attempt.go", "		c.s.recordBreaker(now, a, breaker.Neutral)\n", ""},
+	{"core/record.go", "		c.s.recordBreaker(now, a, breaker.Neutral)\n", ""},
 	{"core/call.go", "		c.dropCopies(now)             // also one that was let pass and is not sent\n", ""},
 	{"core/attempt.go", "			s.recordThrottle(now, now, a, throttle.Neutral)\n			return ErrCircuitOpen\n",
 		"			return ErrCircuitOpen\n"},
 	{"core/attempt.go", "	if reason != nil {\n		s.giveBack(now, a)\n", "	if reason != nil {\n"},
 	{"core/attempt.go", "		a.asked &^= askedThrottle\n", ""},
-	{"policy/bulkhead/bulkhead.go", "	b.queue.remove(w)\n	b.word.Add(^uint64(oneWaiting - 1))\n", "	b.queue.remove(w)\n"},
+	{"policy/bulkhead/bulkhead.go", "	b.take(w)\n	b.word.Add(^uint64(oneWaiting - 1))\n", "	b.take(w)\n"},
 	{"policy/breaker/breaker.go", "		if !drawn {\n			b.takeBack(permit)\n",
 		"		if !drawn && permit.gen == 0 {\n			b.takeBack(permit)\n"},
 	{"core/call.go", "		if !dropped {\n			c.AnswerEnded", "		if dropped && c.s == nil {\n			c.AnswerEnded"},
@@ -38,8 +42,8 @@ var leaks = []bug{
 	{"core/budgets.go", "	if _, ok := s.shared.Repeat(now); ok {", "	if _, ok := s.shared.Repeat(now); ok || true {"},
 	{"core/calltree.go", "		c.tree.giveBack(handed - used)\n", ""},
 
-	{"core/call.go", "			c.admitted = true // Abort gives it back\n", ""},
-	{"core/attempt.go", "			began = a.start\n", "			_ = a.start\n"},
+	{"core/call.go", "			c.place.arrive(c.s) // Abort gives it back\n", ""},
+	{"core/record.go", "			began = a.start\n", "			_ = a.start\n"},
 	{"core/call.go", "		defer c.AnswerEnded(now, nil) // which nobody will read\n", ""},
 	{"core/answer.go", "		if !told {\n			c.AnswerEnded(now, nil)\n		}\n", "		_ = told\n"},
 	{"core/attempt.go", "	c.reserved = false\n", ""},

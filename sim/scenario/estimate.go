@@ -237,7 +237,7 @@ func (e *estimator) hold(caller string, calls []Call) float64 {
 		n := float64(p.MaxRetries)
 		one := float64((n+1)*attempt) + float64(n*(p.MaxDelay+2*e.services[k].RetryAfter).Seconds())
 		if p.Bulkhead.Enabled() {
-			one += p.Bulkhead.MaxWait.Seconds()
+			one += max(p.Bulkhead.MaxWait, time.Second).Seconds() // without a deadline nobody waits for more
 		}
 		if p.Timeout > 0 {
 			one = math.Min(one, p.Timeout.Seconds())
