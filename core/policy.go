@@ -164,8 +164,9 @@ type Fallback struct {
 func (f Fallback) Enabled() bool { return !f.Disabled && f.Status != 0 }
 
 // DefaultPolicy is storm-safe: 3 retries with exponential back-off from 100 ms (×2, 10 s cap, full jitter), retries and
-// hedges together at most 10 % of first attempts plus a reserve of 10, and a circuit breaker that opens at 50 %
-// failures of at least 20 attempts in 10 s. It sets no timeout: how long an answer may take, only you know. Fields left
+// hedges together at most 10 % of first attempts plus a reserve of 10, and a circuit breaker of the kind Adaptive, which
+// learns how the dependency answers and has no numbers. It sets no timeout: how long an answer may take, only you know.
+// It rests on random systems (package sim/harm, docs/harm.md): there it is compared with no policy at all. Fields left
 // zero take the default that their comment names; Guard.Describe shows them all written out.
 func DefaultPolicy() Policy {
 	return Policy{

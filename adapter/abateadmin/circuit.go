@@ -36,13 +36,15 @@ func (r *Row) judgeCircuit(v *verdict) {
 
 // openings are the reasons for which a circuit opens, as breaker.Change names them, in words.
 var openings = map[string]string{
-	"consecutive failures": "attempts failed one after the other",
-	"failure rate":         "too large a share of the attempts failed",
-	"slow call rate":       "too large a share of the attempts was slow, or hung",
-	"probe failed":         "the last probe failed",
-	"probe slow":           "the last probe was slow",
-	"another instance":     "another instance found that the service fails",
-	"reconfigured":         "the policy changed",
+	"consecutive failures":             "attempts failed one after the other",
+	"failure rate":                     "too large a share of the attempts failed",
+	"slow call rate":                   "too large a share of the attempts was slow, or hung",
+	"probe failed":                     "the last probe failed",
+	"probe slow":                       "the last probe was slow",
+	"no answers":                       "attempts that should have been answered long ago are not",
+	"failures of calls that come back": "messages failed one after the other",
+	"another instance":                 "another instance found that the service fails",
+	"reconfigured":                     "the policy changed",
 }
 
 // circuitCause says why a circuit is not closed: why is what it said when it opened last, "" if that is not known.
@@ -69,10 +71,11 @@ func (r *Row) circuitCause(why string) string {
 // circuitNext says what comes next for circuits that are not closed; "" if all are.
 func circuitNext(states []abate.State, policy *abate.Policy, now time.Duration) string {
 	c := &policy.CircuitBreaker
-	open, half, probes := 0, 0, 0
+	open, half, probes, held := 0, 0, 0, 0
 	ramps := false
 	wait := time.Duration(-1)
 	for i := range states {
+		held += states[i].Breaker.Learned.Held
 		switch b := &states[i].Breaker; b.State {
 		case breaker.Open:
 			if b.OpenUntil == 0 && b.Mode == breaker.ForcedOpen {
@@ -92,8 +95,17 @@ func circuitNext(states []abate.State, policy *abate.Policy, now time.Duration) 
 	switch {
 	case open > 0 && wait == 0:
 		return "The next call is sent as a probe."
+	case open > 0 && held > 0:
+		return fmt.Sprintf("The next probe is sent in %s; %s for one that is answered.", short(wait),
+			count(held, "call waits", "calls wait"))
+	case open > 0 && c.Kind == breaker.Adaptive:
+		return fmt.Sprintf("The next probe is sent in %s; until then calls wait for it, as long as their time allows.",
+			short(wait))
 	case open > 0:
 		return fmt.Sprintf("The next probe is sent in %s; until then calls are refused at once.", short(wait))
+	case half > 0 && c.Kind == breaker.Adaptive:
+		return fmt.Sprintf("Answers come again: %s out, one more is sent for each quick answer, and %s.",
+			count(probes, "attempt is", "attempts are"), count(held, "call waits", "calls wait"))
 	case half > 0:
 		return fmt.Sprintf("%s under way. A circuit closes when %s succeeded, and opens again when one fails.",
 			count(probes, "probe is", "probes are"), count(c.SuccessThreshold, "probe has", "probes have"))
@@ -118,6 +130,9 @@ func (r *Row) circuitAhead(states []abate.State, policy *abate.Policy) string {
 // ahead says what a closed circuit would open for, of failures or slow attempts that it sees; "" if there are none.
 func ahead(b *breaker.Snapshot, c *breaker.Config) string {
 	switch {
+	case c.Kind == breaker.Adaptive && b.Learned.Late > 0:
+		return fmt.Sprintf("%s late: an answer usually takes %s. The circuit opens if none comes.",
+			count(b.Learned.Late, "attempt is", "attempts are"), short(b.Learned.Latency))
 	case b.State != breaker.Closed || b.Calls == 0:
 	case c.FailureRateThreshold > 0 && b.FailureRate > 0:
 		return fmt.Sprintf("The circuit opens when %.0f %% of attempts fail: of the last %d it is %.0f %%.",
@@ -137,6 +152,11 @@ func circuitFacts(p *abate.Policy, b *breaker.Snapshot, now time.Duration, say r
 	say("Circuit", "", "%s", b.State)
 	if b.OpenUntil > now {
 		say("Probes in", "", "%v", (b.OpenUntil - now).Round(100*time.Millisecond))
+	}
+	if p.CircuitBreaker.Kind == breaker.Adaptive {
+		say("Learned", "", "%s", b.Explain())
+		say("Openings", "since the start", "%d", b.Openings)
+		return
 	}
 	if b.State == breaker.Closed && b.Calls > 0 {
 		say("Failure rate", fmt.Sprintf("of the last %d attempts", b.Calls), "%.0f %%", 100*b.FailureRate)
