@@ -17,12 +17,14 @@ const (
 	Vegas Algorithm = "vegas"
 	// AIMD raises the limit by one while all is well and multiplies it by a factor below one when requests are dropped.
 	AIMD Algorithm = "aimd"
+	// BBR bounds what is in flight by what the service has been seen to do, once requests stand in a queue inside it.
+	BBR Algorithm = "bbr"
 	// Unlimited is no limit, as if nothing were said: for files, whose default is another.
 	Unlimited Algorithm = "none"
 )
 
 // adaptive reports whether the limit is found out.
-func (a Algorithm) adaptive() bool { return a == AIMD || a.measures() }
+func (a Algorithm) adaptive() bool { return a == AIMD || a == BBR || a.measures() }
 
 // measures reports whether the limit comes from how long requests take.
 func (a Algorithm) measures() bool { return a == Gradient || a == Vegas }
@@ -39,7 +41,7 @@ type Config struct {
 
 	// Concurrency is where the limit of requests handled at once comes from: fixed (maxConcurrency), or found out by
 	// gradient, vegas or aimd. None, or empty: no such limit; then only cpu refuses requests.
-	Concurrency Algorithm `yaml:"concurrency" enum:"fixed|gradient|vegas|aimd|none" example:"gradient"`
+	Concurrency Algorithm `yaml:"concurrency" enum:"bbr|fixed|gradient|vegas|aimd|none" example:"gradient"`
 
 	// MaxConcurrency is the limit with fixed, and the upper bound of the others. Range 1 to 1000000. Zero means the
 	// default: 1000.
@@ -98,6 +100,9 @@ func (c Config) Enabled() bool {
 func (c Config) WithDefaults() Config {
 	if c.Concurrency == Unlimited {
 		c.Concurrency = ""
+	}
+	if c.Concurrency == BBR {
+		c.MaxConcurrency = cmp.Or(c.MaxConcurrency, most)
 	}
 	c.MaxConcurrency = cmp.Or(c.MaxConcurrency, 1000)
 	c.MinConcurrency = cmp.Or(c.MinConcurrency, min(4, c.MaxConcurrency))

@@ -16,14 +16,19 @@ type Shedder struct {
 
 	// Read by every call and seldom written.
 	nextRoll atomic.Int64
+	nextSlot atomic.Int64
 	// how many requests may be in flight for another of each priority to be admitted
-	places  [len(Priorities)]atomic.Int32
-	mode    atomic.Uint32
-	mask    atomic.Uint32 // learner.mask
-	room    atomic.Int32  // how many may wait
-	barrier atomic.Uint32 // 0, or, while the queue is full, the lowest rank in it plus one
-	due     atomic.Int64  // when the next waiter has waited too long
-	_       [16]byte
+	places   [len(Priorities)]atomic.Int32
+	mode     atomic.Uint32
+	mask     atomic.Uint32 // learner.mask
+	room     atomic.Int32  // how many may wait
+	barrier  atomic.Uint32 // 0, or, while the queue is full, the lowest rank in it plus one
+	due      atomic.Int64  // when the next waiter has waited too long
+	heldBack atomic.Bool
+	bbr      atomic.Bool
+	_        [16]byte
+	waits    atomic.Int64  // mean time that arrivals have left
+	ended    atomic.Uint64 // successes below, all above
 
 	arrived arrivals
 	cpu     processor
@@ -32,6 +37,8 @@ type Shedder struct {
 	mu         sync.Mutex // guards what follows and every change of the waiting part of word
 	c          Config
 	learn      learner
+	pipe       pipe
+	slotEnd    time.Duration
 	queue      queue
 	codel      codel
 	now        time.Duration // when the lock was last taken for the queue
@@ -70,7 +77,9 @@ const (
 func New(c Config) *Shedder {
 	s := &Shedder{}
 	s.nextRoll.Store(math.MinInt64)
+	s.nextSlot.Store(math.MinInt64)
 	s.now = math.MinInt64
+	s.slotEnd = math.MinInt64
 	s.cpu.pass = 1
 	s.learn.varies = 2 // until it is known: more than most
 	s.Reconfigure(math.MinInt64, c)
@@ -82,7 +91,7 @@ func New(c Config) *Shedder {
 // refused.
 func (s *Shedder) Admit(now time.Duration, r Request) (Permit, Verdict, Reason) {
 	if now >= time.Duration(s.nextRoll.Load()) {
-		s.roll(now)
+		s.turn(now)
 	}
 	if r.Attempt > 1 {
 		s.arrived.retry(r.Attempt)
@@ -97,9 +106,42 @@ func (s *Shedder) Admit(now time.Duration, r Request) (Permit, Verdict, Reason) 
 			return s.contend(now, r, 0)
 		}
 		if s.word.CompareAndSwap(word, word+oneArrival+oneInFlight) {
-			return s.permit(now, uint32(word>>arrivalShift), 0), Admitted, None
+			p := s.permit(now, uint32(word>>arrivalShift), 0)
+			if p.kind&sampled != 0 && r.Deadline != 0 {
+				s.learnPatience(now, r.Deadline)
+			}
+			return p, Admitted, None
 		}
 	}
+}
+
+func (s *Shedder) learnPatience(now, deadline time.Duration) {
+	old, left := s.waits.Load(), int64(min(deadline-now, longest))
+	if old == 0 {
+		old = left
+	}
+	s.waits.Store(old + (left-old)/64)
+}
+
+// patience is how long requests may take. The lock is held.
+func (s *Shedder) patience() time.Duration {
+	if t := s.waits.Load(); t != 0 {
+		return time.Duration(t)
+	}
+	if s.pipe.base == 0 {
+		return time.Hour
+	}
+	return max(time.Second, time.Duration(20*s.pipe.base))
+}
+
+// window closes a window of the pipe's. The lock is held.
+func (s *Shedder) window(now time.Duration, woken *chain) {
+	b := &s.pipe
+	word, ended := s.word.Load(), s.ended.Load()
+	b.close(now, view{inFlight: inFlight(word), waiting: waiting(word), ok: uint32(ended), ended: uint32(ended >> 32),
+		arrived: uint32(word >> arrivalShift), held: s.heldBack.Swap(waiting(word) > 0), patience: s.patience()})
+	s.apply()
+	s.serve(now, woken)
 }
 
 // permit makes a permit for a place that has been taken. Every so many are learned from.
@@ -193,6 +235,7 @@ func (s *Shedder) contend(now time.Duration, r Request, caller uint32) (Permit, 
 			return s.refuse(s.noPlace(word, k, 0))
 		default:
 			s.word.Add(oneArrival)
+			s.heldBack.Store(true)
 			return Permit{}, Full, None
 		}
 	}
@@ -259,6 +302,13 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 		s.result(now, p, r)
 	}
 	s.count(p.caller, -1)
+	if s.bbr.Load() {
+		if r == Done {
+			s.ended.Add(1<<32 + 1)
+		} else {
+			s.ended.Add(1 << 32)
+		}
+	}
 	word := s.word.Add(^uint64(oneInFlight - 1))
 	if inFlight(word) == field {
 		s.word.Add(oneInFlight)
@@ -287,6 +337,16 @@ func (s *Shedder) result(now time.Duration, p Permit, r Result) {
 	woken := chain{}
 	now = s.lock(now)
 	changed := false
+	if s.c.Concurrency == BBR {
+		if r == Done {
+			s.pipe.sample(now - p.start)
+		}
+		if now-s.pipe.begin >= s.pipe.windowOf(s.patience()) {
+			s.window(now, &woken)
+		}
+		s.unlock(now, &woken)
+		return
+	}
 	if r == Dropped {
 		changed = s.learn.drop(now, p.start, &s.c)
 	} else {
@@ -313,7 +373,7 @@ func (s *Shedder) SetCPU(now time.Duration, share float64) {
 // are retries that clients should stop: more than MaxRetryShare, of at least 20 requests. It is up to half a second
 // old.
 func (s *Shedder) RetriesTooMany(now time.Duration) bool {
-	if now >= time.Duration(s.nextRoll.Load()) {
+	if now >= time.Duration(s.nextSlot.Load()) {
 		s.roll(now)
 	}
 	return s.arrived.tooMany.Load()
@@ -324,18 +384,37 @@ func (s *Shedder) RetriesTooMany(now time.Duration) bool {
 // many as have a place take as long as a request does; until that is known they are taken to need a second. It is up to
 // half a second old.
 func (s *Shedder) Backlog(now time.Duration) (wait, each time.Duration) {
-	if now >= time.Duration(s.nextRoll.Load()) {
+	if now >= time.Duration(s.nextSlot.Load()) {
 		s.roll(now)
 	}
 	each = time.Duration(s.arrived.each.Load())
 	return time.Duration(min(float64(waiting(s.word.Load()))*float64(each), float64(longest))), each
 }
 
+// turn does what is due now: a window of the pipe's ends, or a slot of arrivals.
+func (s *Shedder) turn(now time.Duration) {
+	if s.bbr.Load() {
+		woken := chain{}
+		now = s.lock(now)
+		b := &s.pipe
+		w := b.windowOf(s.patience())
+		if !b.began {
+			b.began, b.begin = true, now
+		}
+		if now-b.begin >= w {
+			s.window(now, &woken)
+		}
+		s.nextRoll.Store(int64(min(b.begin+w, s.slotEnd)))
+		s.unlock(now, &woken)
+	}
+	s.roll(now)
+}
+
 // roll brings the counts of arrivals, and what follows from them, up to now.
 func (s *Shedder) roll(now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now < time.Duration(s.nextRoll.Load()) {
+	if now < s.slotEnd {
 		return
 	}
 	word := s.word.Load()
@@ -346,6 +425,9 @@ func (s *Shedder) roll(now time.Duration) {
 		places = inFlight(word)
 	}
 	takes := s.learn.latency
+	if s.c.Concurrency == BBR {
+		takes = s.pipe.base
+	}
 	if takes == 0 {
 		takes = float64(time.Second)
 	}
@@ -356,5 +438,11 @@ func (s *Shedder) roll(now time.Duration) {
 		s.cpu.forget()
 		s.setMode(modeBusy, false)
 	}
-	s.nextRoll.Store(int64(s.arrived.current + slot))
+	s.slotEnd = s.arrived.current + slot
+	s.nextSlot.Store(int64(s.slotEnd))
+	next := s.slotEnd
+	if s.c.Concurrency == BBR {
+		next = min(next, s.pipe.begin+s.pipe.windowOf(s.patience()))
+	}
+	s.nextRoll.Store(int64(next))
 }
