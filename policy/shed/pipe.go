@@ -15,8 +15,14 @@ func env(name string, def float64) float64 {
 }
 
 var (
-	xSoft  = env("X_SOFT", 1)
-	xLean  = env("X_LEAN", 1)
+	xSoft  = env("X_SOFT", 0.5)
+	xSpan  = env("X_SPAN", 1.5)
+	xMean  = env("X_MEAN", .5)
+	xTwice = env("X_TWICE", 2)
+	xGrow  = env("X_GROW", 1.1)
+	xHeld  = env("X_HELD", 0.5)
+	xCut   = env("X_CUT", 0.5)
+	xLean  = env("X_LEAN", 0)
 	xOrder = env("X_ORDER", 2) // 0 fifo 1 lifo 2 both
 	xRoom  = env("X_ROOM", 1)
 	xDecay = env("X_DECAY", 0.98)
@@ -46,12 +52,12 @@ type pipe struct {
 	pending  time.Duration
 	waits    bool // pending is set
 
-	least time.Duration
-	sum   float64
-	n     int
+	least, last time.Duration
+	sum         float64
+	n           int
 
 	okMark, endMark, arriveMark uint32
-	ring                        [8]rate
+	ring                        [16]rate
 	at                          int
 	seen                        int // windows with success
 	spanN                       int
@@ -88,7 +94,7 @@ func (b *pipe) throughput() (perNS float64, n int) {
 		r := b.ring[(b.at-i+2*len(b.ring))%len(b.ring)]
 		n += int(r.n)
 		took += r.took
-		if n >= 20 {
+		if n >= 20 && took >= b.last*time.Duration(xSpan*10)/10 {
 			break
 		}
 	}
@@ -111,10 +117,13 @@ func (b *pipe) close(now time.Duration, v view) {
 		b.waits, b.pending = true, now
 	}
 	mean := b.sum / float64(max(b.n, 1))
+	if b.n > 0 {
+		b.last = time.Duration(mean)
+	}
 	switch {
 	case b.n >= int(xMinN):
-		b.standing = float64(b.least) > t*xStand
-	case b.n == 0 && ok == 0:
+		b.standing = float64(b.least) > t*xStand || mean > t*xMean && mean > xTwice*b.base && b.base > 0
+	case b.n == 0 && ok == 0 && !b.standing:
 		b.standing = b.waits && float64(now-b.pending) > t
 	}
 	thr, count := b.throughput()
@@ -157,9 +166,12 @@ func (b *pipe) steer(v view, t, thr float64, count, ok int) {
 	b.peak = max(thr, xDecay*b.peak)
 	if xLean == 0 {
 		if b.standing {
-			b.limit = max(4, xTyp*b.typ, b.peak*t/2)
+			b.limit = max(4, xTyp*b.typ, b.peak*t*xCut)
 		} else {
-			b.limit = max(1.1*b.limit, thr*t, 4)
+			if b.n > 0 {
+				b.limit *= xGrow
+			}
+			b.limit = max(b.limit, xHeld*thr*t, 4)
 		}
 		return
 	}

@@ -25,6 +25,7 @@ type Shedder struct {
 	barrier  atomic.Uint32 // 0, or, while the queue is full, the lowest rank in it plus one
 	due      atomic.Int64  // when the next waiter has waited too long
 	heldBack atomic.Bool
+	halfT    atomic.Int64
 	bbr      atomic.Bool
 	_        [16]byte
 	waits    atomic.Int64  // mean time that arrivals have left
@@ -140,6 +141,7 @@ func (s *Shedder) window(now time.Duration, woken *chain) {
 	word, ended := s.word.Load(), s.ended.Load()
 	b.close(now, view{inFlight: inFlight(word), waiting: waiting(word), ok: uint32(ended), ended: uint32(ended >> 32),
 		arrived: uint32(word >> arrivalShift), held: s.heldBack.Swap(waiting(word) > 0), patience: s.patience()})
+	s.halfT.Store(int64(s.patience()) / 2)
 	s.apply()
 	s.serve(now, woken)
 }
@@ -298,16 +300,17 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 	if p.kind == 0 {
 		return
 	}
-	if p.kind&sampled != 0 || r == Dropped {
-		s.result(now, p, r)
-	}
 	s.count(p.caller, -1)
 	if s.bbr.Load() {
-		if r == Done {
+		if r == Done || r == Dropped && (now-p.start) > time.Duration(s.halfT.Load()) {
+			r = Done
 			s.ended.Add(1<<32 + 1)
 		} else {
 			s.ended.Add(1 << 32)
 		}
+	}
+	if p.kind&sampled != 0 || r == Dropped {
+		s.result(now, p, r)
 	}
 	word := s.word.Add(^uint64(oneInFlight - 1))
 	if inFlight(word) == field {
