@@ -19,6 +19,10 @@ var (
 	xSpan  = env("X_SPAN", 1.5)
 	xMean  = env("X_MEAN", .5)
 	xTwice = env("X_TWICE", 2)
+	xReady = env("X_READY", 8)
+	xUp    = env("X_UP", 1)
+	xElev  = env("X_ELEV", 3)
+	xStep  = env("X_STEP", 0.7)
 	xGrow  = env("X_GROW", 1.1)
 	xHeld  = env("X_HELD", 0.5)
 	xCut   = env("X_CUT", 0.5)
@@ -27,7 +31,7 @@ var (
 	xRoom  = env("X_ROOM", 1)
 	xDecay = env("X_DECAY", 0.98)
 	xStand = env("X_STAND", 0.5)
-	xMinN  = env("X_MINN", 1)
+	xMinN  = env("X_MINN", 4)
 	xGain  = env("X_GAIN", 2)
 	xFloor = env("X_FLOOR", 16)
 	xShort = env("X_SHORT", 0.9)
@@ -42,6 +46,7 @@ type pipe struct {
 	standing bool
 	limit    float64 // while engaged
 	base     float64 // nanoseconds
+	low, cut float64
 	typ      float64 // in flight
 	most     float64
 	peak     float64 // successes per nanosecond
@@ -59,7 +64,11 @@ type pipe struct {
 	okMark, endMark, arriveMark uint32
 	ring                        [16]rate
 	at                          int
+	ready                       bool
+	first                       time.Duration
+	total                       int
 	seen                        int // windows with success
+	spanAt                      time.Duration
 	spanN                       int
 }
 
@@ -72,7 +81,7 @@ type view struct {
 	inFlight, waiting  int
 	ok, ended, arrived uint32
 	held               bool
-	patience           time.Duration
+	patience, now      time.Duration
 }
 
 func (b *pipe) sample(sojourn time.Duration) {
@@ -105,6 +114,7 @@ func (b *pipe) throughput() (perNS float64, n int) {
 }
 
 func (b *pipe) close(now time.Duration, v view) {
+	v.now = now
 	t := float64(v.patience)
 	ok, ended, arrived := v.ok-b.okMark, v.ended-b.endMark, v.arrived-b.arriveMark
 	b.okMark, b.endMark, b.arriveMark = v.ok, v.ended, v.arrived
@@ -122,26 +132,41 @@ func (b *pipe) close(now time.Duration, v view) {
 	}
 	switch {
 	case b.n >= int(xMinN):
-		b.standing = float64(b.least) > t*xStand || mean > t*xMean && mean > xTwice*b.base && b.base > 0
+		b.standing = float64(b.least) > t*xStand || mean > t*xMean && mean > xTwice*b.low && b.low > 0
 	case b.n == 0 && ok == 0 && !b.standing:
 		b.standing = b.waits && float64(now-b.pending) > t
 	}
 	thr, count := b.throughput()
+	if ok > 0 && !b.ready {
+		if b.first == 0 {
+			b.first = b.begin
+		}
+		b.ready = b.total >= 20 && now-b.first > time.Duration(xReady*mean)
+	}
+	b.total += int(ok)
 	if b.n > 0 && !b.standing && (!b.engaged || mean < b.base) {
 		if b.base == 0 {
 			b.base = mean
 		}
 		w := float64(min(b.n, 16)) / 64
 		if mean > b.base {
-			w /= 4
+			w /= xUp
 		}
 		b.base += w * (mean - b.base)
+		if b.low == 0 {
+			b.low = mean
+		}
+		if mean > b.low {
+			w /= 16
+		}
+		b.low += w * (mean - b.low)
 		b.seen++
 	}
 	if !b.engaged {
 		b.typ += (float64(v.inFlight) - b.typ) / 16
 		b.most = max(float64(v.inFlight), b.most*(1-1.0/256))
 		b.peak = max(thr, b.peak*(1-1.0/512))
+		b.cut = 1
 		if b.standing || v.held {
 			b.engaged, b.quiet, b.gain = true, 0, xGain
 			b.limit = b.soft(t)
@@ -164,11 +189,24 @@ func (b *pipe) close(now time.Duration, v view) {
 
 func (b *pipe) steer(v view, t, thr float64, count, ok int) {
 	b.peak = max(thr, xDecay*b.peak)
+	if b.spanN += ok; v.held && ok > 0 && b.spanN >= 20 && v.now-b.spanAt >= b.last {
+		b.spanN, b.spanAt = 0, v.now
+		switch {
+		case thr < xShort*b.peak:
+			b.cut = min(b.cut*2, 1)
+		case float64(b.last) > xElev*b.low && b.low > 0:
+			b.cut *= xStep
+		}
+	}
 	if xLean == 0 {
 		if b.standing {
-			b.limit = max(4, xTyp*b.typ, b.peak*t*xCut)
+			b.limit = max(4, xTyp*b.typ, b.peak*max(t*xCut*b.cut, min(b.low*2, t*xCut)))
 		} else {
-			if b.n > 0 {
+			if b.cut < 1 {
+				b.limit = max(4, b.peak*max(t*xCut*b.cut, min(b.low*2, t*xCut)))
+				return
+			}
+			if b.n > 0 && !(float64(b.last) > xElev*b.low && b.low > 0) {
 				b.limit *= xGrow
 			}
 			b.limit = max(b.limit, xHeld*thr*t, 4)
@@ -191,7 +229,7 @@ func (b *pipe) steer(v view, t, thr float64, count, ok int) {
 
 // soft is the limit while nothing stands.
 func (b *pipe) soft(t float64) float64 {
-	if xSoft == 0 || b.seen < 8 {
+	if xSoft == 0 || !b.ready {
 		return 0
 	}
 	return max(xSoft*b.peak*t, 2*b.most, xFloor)

@@ -129,7 +129,7 @@ func (s *Shedder) patience() time.Duration {
 	if t := s.waits.Load(); t != 0 {
 		return time.Duration(t)
 	}
-	if s.pipe.base == 0 {
+	if !s.pipe.ready {
 		return time.Hour
 	}
 	return max(time.Second, time.Duration(20*s.pipe.base))
