@@ -2,89 +2,82 @@ package shed
 
 import (
 	"math"
-	"os"
-	"strconv"
 	"time"
 )
 
-func env(name string, def float64) float64 {
-	if v, err := strconv.ParseFloat(os.Getenv(name), 64); err == nil {
-		return v
-	}
-	return def
-}
-
-var (
-	xSoft  = env("X_SOFT", 0.5)
-	xSpan  = env("X_SPAN", 1.5)
-	xMean  = env("X_MEAN", .5)
-	xTwice = env("X_TWICE", 2)
-	xReady = env("X_READY", 8)
-	xUp    = env("X_UP", 1)
-	xElev  = env("X_ELEV", 3)
-	xStep  = env("X_STEP", 0.7)
-	xGrow  = env("X_GROW", 1.1)
-	xHeld  = env("X_HELD", 0.5)
-	xCut   = env("X_CUT", 0.5)
-	xLean  = env("X_LEAN", 0)
-	xOrder = env("X_ORDER", 2) // 0 fifo 1 lifo 2 both
-	xRoom  = env("X_ROOM", 1)
-	xDecay = env("X_DECAY", 0.98)
-	xStand = env("X_STAND", 0.5)
-	xMinN  = env("X_MINN", 4)
-	xGain  = env("X_GAIN", 2)
-	xFloor = env("X_FLOOR", 16)
-	xShort = env("X_SHORT", 0.9)
-	xTyp   = env("X_TYP", 1)
-	xLate  = env("X_LATE", 1)
-	xPat   = env("X_PAT", 1)
+// How BBR acts, on the evidence of sim/harm's systems for tuning and of the simulated services of this package's tests.
+const (
+	enough     = 20   // successes that a throughput is measured over, where there are so many
+	leastSeen  = 4    // successes below which a window says nothing of a standing queue
+	warm       = 8    // times what a request takes: before that only the fast ones have ended
+	bounded    = 0.25 // of the patience's worth of throughput in flight: the limit while nothing stands
+	tooLong    = 0.5  // of the patience, in the service: requests stand
+	beyond     = 3    // times what a request takes: that is not its work
+	decay      = 0.98 // of the peak in a window, while requests are held
+	holdsUp    = 0.9  // of the throughput before: the limit was not too low
+	growth     = 1.1  // of the limit in a window, while it is held and requests are quick
+	quietFor   = 4    // windows in which nobody was held: the bound is not needed
+	leastPipe  = 4    // in flight
+	leastBound = 16   // in flight, while nothing stands
 )
 
-// pipe is what BBR knows of the service. Guarded by the shedder's lock.
+// pipe finds the limit of BBR: how much is in flight in a service that is busy and whose answers are in time. It is so
+// called for what it compares the service with: so much goes in, so much comes out in a second. Guarded by the
+// shedder's lock. Times are nanoseconds.
+//
+// Patience is how long arrivals can wait: the mean of what their deadlines leave, else a second or twenty times what a
+// request takes. As many requests as a service answers within a part of it are let in; the others are held. While they
+// are held, the limit is what the service was seen to do, and it is halved as long as requests take far longer than
+// their work does and no fewer of them are answered for it.
 type pipe struct {
-	engaged  bool
+	engaged  bool // somebody was held lately, or requests stand
 	standing bool
-	limit    float64 // while engaged
-	base     float64 // nanoseconds
-	low, cut float64
-	typ      float64 // in flight
-	most     float64
-	peak     float64 // successes per nanosecond
-	gain     float64
-	quiet    int
-	began    bool
-	begin    time.Duration
-	pending  time.Duration
-	waits    bool // pending is set
+	ready    bool // base can be believed
+	limit    float64
+	base     float64 // what a request takes
+	low      float64 // the same, and slow to rise
+	usual    float64 // in flight
+	most     float64 // in flight, lately
+	peak     float64 // successes in a nanosecond
+	cut      float64 // of the limit that is left
+	thrFrom  float64 // the throughput before the last cut; 0: there was none
+	blocked  int     // rounds without a cut
+	quiet    int     // windows in which nobody was held
 
-	least, last time.Duration
+	begin       time.Duration // of the window
+	began       bool
+	least, last time.Duration // the quickest success in the window, the mean of the last one with any
 	sum         float64
 	n           int
+	before      view // the counters as the window began
+	ring        [16]passed
+	at          int
 
-	okMark, endMark, arriveMark uint32
-	ring                        [16]rate
-	at                          int
-	ready                       bool
-	first                       time.Duration
-	total                       int
-	seen                        int // windows with success
-	spanAt                      time.Duration
-	spanN                       int
+	first   time.Duration // when the first window with a success began
+	total   int           // successes
+	silent  bool          // nothing has ended
+	since   time.Duration // since then
+	probed  time.Duration
+	round   int // successes since the last round
+	roundAt time.Duration
 }
 
-type rate struct {
+// passed is how many successes there were in which time.
+type passed struct {
 	n    uint32
 	took time.Duration
 }
 
+// view is what the shedder counts.
 type view struct {
-	inFlight, waiting  int
+	inFlight           int
 	ok, ended, arrived uint32
 	held               bool
-	patience, now      time.Duration
+	patience           time.Duration
 }
 
 func (b *pipe) sample(sojourn time.Duration) {
+	sojourn = min(max(sojourn, 1), longest)
 	if b.n == 0 || sojourn < b.least {
 		b.least = sojourn
 	}
@@ -92,159 +85,162 @@ func (b *pipe) sample(sojourn time.Duration) {
 	b.n++
 }
 
-func (b *pipe) windowOf(t time.Duration) time.Duration {
-	return min(max(t/8, 20*time.Millisecond), 250*time.Millisecond)
+// windowOf is how long a window lasts.
+func windowOf(patience time.Duration) time.Duration {
+	return min(max(patience/8, windowLeast), 250*time.Millisecond)
 }
 
-// throughput is over the last windows in which there are enough successes.
-func (b *pipe) throughput() (perNS float64, n int) {
-	took := time.Duration(0)
+// throughput is over the last windows in which there are enough successes, and for longer than one takes: requests that
+// came together may end together.
+func (b *pipe) throughput() float64 {
+	n, took := 0, time.Duration(0)
 	for i := range b.ring {
-		r := b.ring[(b.at-i+2*len(b.ring))%len(b.ring)]
+		r := b.ring[(b.at-i+len(b.ring))%len(b.ring)]
 		n += int(r.n)
 		took += r.took
-		if n >= 20 && took >= b.last*time.Duration(xSpan*10)/10 {
+		if n >= enough && took >= b.last*3/2 {
 			break
 		}
 	}
-	if took == 0 {
-		return 0, 0
-	}
-	return float64(n) / float64(took), n
+	return float64(n) / float64(max(took, 1))
 }
 
+// close ends a window.
 func (b *pipe) close(now time.Duration, v view) {
-	v.now = now
-	t := float64(v.patience)
-	ok, ended, arrived := v.ok-b.okMark, v.ended-b.endMark, v.arrived-b.arriveMark
-	b.okMark, b.endMark, b.arriveMark = v.ok, v.ended, v.arrived
+	t, ok := float64(v.patience), v.ok-b.before.ok
 	b.at = (b.at + 1) % len(b.ring)
-	b.ring[b.at] = rate{ok, now - b.begin}
-	switch {
-	case ended > 0 || v.inFlight == 0:
-		b.waits = false
-	case !b.waits && arrived > 0:
-		b.waits, b.pending = true, now
-	}
+	b.ring[b.at] = passed{ok, now - b.begin}
+	b.listen(now, v)
 	mean := b.sum / float64(max(b.n, 1))
 	if b.n > 0 {
 		b.last = time.Duration(mean)
 	}
 	switch {
-	case b.n >= int(xMinN):
-		b.standing = float64(b.least) > t*xStand || mean > t*xMean && mean > xTwice*b.low && b.low > 0
+	case b.n >= leastSeen:
+		b.standing = float64(b.least) > t*tooLong || mean > t*tooLong && mean > 2*b.low && b.low > 0
 	case b.n == 0 && ok == 0 && !b.standing:
-		b.standing = b.waits && float64(now-b.pending) > t
+		b.standing = b.silent && now-b.since > v.patience
 	}
-	thr, count := b.throughput()
 	if ok > 0 && !b.ready {
-		if b.first == 0 {
+		if b.total == 0 {
 			b.first = b.begin
 		}
-		b.ready = b.total >= 20 && now-b.first > time.Duration(xReady*mean)
+		b.ready = b.total >= enough && float64(now-b.first) > warm*mean
 	}
-	b.total += int(ok)
+	b.total = min(b.total+int(ok), enough)
 	if b.n > 0 && !b.standing && (!b.engaged || mean < b.base) {
-		if b.base == 0 {
-			b.base = mean
-		}
-		w := float64(min(b.n, 16)) / 64
-		if mean > b.base {
-			w /= xUp
-		}
-		b.base += w * (mean - b.base)
-		if b.low == 0 {
-			b.low = mean
-		}
-		if mean > b.low {
-			w /= 16
-		}
-		b.low += w * (mean - b.low)
-		b.seen++
+		b.learn(mean)
 	}
+	thr := b.throughput()
 	if !b.engaged {
-		b.typ += (float64(v.inFlight) - b.typ) / 16
-		b.most = max(float64(v.inFlight), b.most*(1-1.0/256))
-		b.peak = max(thr, b.peak*(1-1.0/512))
-		b.cut = 1
-		if b.standing || v.held {
-			b.engaged, b.quiet, b.gain = true, 0, xGain
-			b.limit = b.soft(t)
-			if b.limit == 0 {
-				b.limit = float64(v.inFlight)
-			}
-			b.spanN = 0
-		}
+		b.rest(v, t, thr)
 	}
 	if b.engaged {
-		if v.held || v.waiting > 0 {
+		if b.quiet++; v.held {
 			b.quiet = 0
-		} else if b.quiet++; b.quiet > 4 && !b.standing {
-			b.engaged = false
 		}
-		b.steer(v, t, thr, count, int(ok))
+		b.engaged = b.quiet <= quietFor || b.standing
+		b.steer(now, v, t, thr, int(ok))
 	}
-	b.begin, b.n, b.sum, b.least = now, 0, 0, 0
+	b.before, b.begin, b.n, b.sum = v, now, 0, 0
 }
 
-func (b *pipe) steer(v view, t, thr float64, count, ok int) {
-	b.peak = max(thr, xDecay*b.peak)
-	if b.spanN += ok; v.held && ok > 0 && b.spanN >= 20 && v.now-b.spanAt >= b.last {
-		b.spanN, b.spanAt = 0, v.now
-		switch {
-		case thr < xShort*b.peak:
-			b.cut = min(b.cut*2, 1)
-		case float64(b.last) > xElev*b.low && b.low > 0:
-			b.cut *= xStep
-		}
+// listen notices when something has arrived and nothing has ended since.
+func (b *pipe) listen(now time.Duration, v view) {
+	switch {
+	case v.ended != b.before.ended || v.inFlight == 0:
+		b.silent = false
+	case !b.silent && v.arrived != b.before.arrived:
+		b.silent, b.since, b.probed = true, now, now
 	}
-	if xLean == 0 {
-		if b.standing {
-			b.limit = max(4, xTyp*b.typ, b.peak*max(t*xCut*b.cut, min(b.low*2, t*xCut)))
-		} else {
-			if b.cut < 1 {
-				b.limit = max(4, b.peak*max(t*xCut*b.cut, min(b.low*2, t*xCut)))
-				return
-			}
-			if b.n > 0 && !(float64(b.last) > xElev*b.low && b.low > 0) {
-				b.limit *= xGrow
-			}
-			b.limit = max(b.limit, xHeld*thr*t, 4)
-		}
-		return
-	}
-	most := max(t/2, b.base)
-	aim := min(b.gain*b.base, most)
-	b.spanN += ok
-	if b.spanN >= 20 && count >= 20 {
-		b.spanN = 0
-		if thr < xShort*b.peak && v.held {
-			b.gain = min(2*b.gain, max(most/max(b.base, 1), xGain))
-		} else {
-			b.gain = max(b.gain*0.98, xGain)
-		}
-	}
-	b.limit = max(4, xTyp*b.typ, b.peak*aim)
 }
 
-// soft is the limit while nothing stands.
-func (b *pipe) soft(t float64) float64 {
-	if xSoft == 0 || !b.ready {
+// learn learns from the mean of a window in which nothing stood.
+func (b *pipe) learn(mean float64) {
+	w := float64(min(b.n, 16)) / 64
+	if b.base == 0 {
+		b.base, b.low = mean, mean
+	}
+	b.base += w * (mean - b.base)
+	if mean > b.low {
+		w /= 16
+	}
+	b.low += w * (mean - b.low)
+}
+
+// rest follows the service while nobody is held, and engages.
+func (b *pipe) rest(v view, t, thr float64) {
+	flying := min(float64(v.inFlight), max(thr*t/4, leastPipe)) // a service that is late when it begins teaches no habit
+	b.usual += (flying - b.usual) / 16
+	b.most = max(flying, b.most*(1-1.0/256))
+	b.peak = max(thr, b.peak*(1-1.0/512))
+	if b.standing || v.held {
+		b.engaged, b.quiet, b.cut, b.thrFrom, b.blocked, b.round = true, 0, 1, 0, 0, 0
+		if b.limit = b.bound(t); b.limit == 0 {
+			b.limit = float64(v.inFlight)
+		}
+	}
+}
+
+// steer finds the limit while requests are held.
+func (b *pipe) steer(now time.Duration, v view, t, thr float64, ok int) {
+	b.peak = max(thr, decay*b.peak)
+	if b.round += ok; v.held && ok > 0 && b.round >= enough && now-b.roundAt >= b.last {
+		b.round, b.roundAt = 0, now
+		b.trim(thr)
+	}
+	switch limit := max(leastPipe, b.peak*max(t*tooLong*b.cut, min(b.low*2, t*tooLong))); {
+	case b.standing:
+		b.limit = max(limit, b.usual)
+	case b.cut < 1:
+		b.limit = limit
+	case b.n > 0 && !b.slow():
+		b.limit = max(growth*b.limit, bounded*thr*t, leastPipe)
+	default:
+		b.limit = max(b.limit, bounded*thr*t, leastPipe)
+	}
+	// Places that are never given back would keep everybody out: every so often one more is tried.
+	if b.silent && now-b.probed > 8*v.patience {
+		b.probed, b.limit = now, max(b.limit, float64(v.inFlight+1))
+	}
+}
+
+// trim halves the limit while requests wait inside the service, and takes that back where less comes out for it.
+func (b *pipe) trim(thr float64) {
+	b.blocked = max(b.blocked-1, 0)
+	switch {
+	case b.thrFrom > 0 && thr < holdsUp*b.thrFrom:
+		b.cut, b.thrFrom, b.blocked = min(b.cut*2, 1), 0, 8
+	case b.slow() && b.blocked == 0:
+		b.cut, b.thrFrom = max(b.cut/2, 1.0/64), thr
+	case thr < holdsUp*b.peak && !b.slow():
+		b.cut, b.thrFrom = min(b.cut*2, 1), 0
+	}
+}
+
+// slow reports whether requests take longer than their work does.
+func (b *pipe) slow() bool { return b.low > 0 && float64(b.last) > beyond*b.low }
+
+// bound is the limit while nobody is held; 0: none.
+func (b *pipe) bound(t float64) float64 {
+	if !b.ready {
 		return 0
 	}
-	return max(xSoft*b.peak*t, 2*b.most, xFloor)
+	return max(bounded*b.peak*t, 2*b.most, leastBound)
 }
 
-func (b *pipe) places(t time.Duration, c *Config) int {
+// places is the limit in effect.
+func (b *pipe) places(patience time.Duration, c *Config) int {
 	limit := float64(unlimited)
 	if b.engaged {
 		limit = max(b.limit, float64(c.MinConcurrency))
-	} else if soft := b.soft(float64(t)); soft > 0 {
-		limit = soft
+	} else if bound := b.bound(float64(patience)); bound > 0 {
+		limit = max(bound, float64(c.MinConcurrency))
 	}
 	return int(min(math.Ceil(limit), float64(c.MaxConcurrency)))
 }
 
-func (b *pipe) room(t time.Duration) int {
-	return int(min(max(xRoom*b.peak*float64(t), 16), most))
+// room is how many can wait and still be answered in time.
+func (b *pipe) room(patience time.Duration) int {
+	return int(min(max(b.peak*float64(patience), leastBound), most))
 }

@@ -150,9 +150,6 @@ type codel struct {
 func (c *codel) watch(now time.Duration, q *queue) {
 	if c.patient {
 		switch {
-		case xOrder == 0:
-		case xOrder == 1:
-			c.standing = true
 		case q.len() > c.many:
 			c.standing = true
 		case q.len() == 0:

@@ -93,7 +93,7 @@ func (s *Shedder) apply() {
 	}
 	q := &s.codel
 	if q.patient = s.c.Concurrency == BBR; q.patient {
-		q.wait, q.many = time.Duration(xPat*float64(s.patience())), room/2
+		q.wait, q.many = s.patience(), room/2
 	}
 	q.target, q.interval = s.c.QueueTarget, s.c.QueueInterval
 	if q.interval == 0 {

@@ -139,8 +139,8 @@ func (s *Shedder) patience() time.Duration {
 func (s *Shedder) window(now time.Duration, woken *chain) {
 	b := &s.pipe
 	word, ended := s.word.Load(), s.ended.Load()
-	b.close(now, view{inFlight: inFlight(word), waiting: waiting(word), ok: uint32(ended), ended: uint32(ended >> 32),
-		arrived: uint32(word >> arrivalShift), held: s.heldBack.Swap(waiting(word) > 0), patience: s.patience()})
+	b.close(now, view{inFlight: inFlight(word), ok: uint32(ended), ended: uint32(ended >> 32),
+		arrived: uint32(word >> arrivalShift), held: s.heldBack.Swap(waiting(word) > 0) || waiting(word) > 0, patience: s.patience()})
 	s.halfT.Store(int64(s.patience()) / 2)
 	s.apply()
 	s.serve(now, woken)
@@ -344,7 +344,7 @@ func (s *Shedder) result(now time.Duration, p Permit, r Result) {
 		if r == Done {
 			s.pipe.sample(now - p.start)
 		}
-		if now-s.pipe.begin >= s.pipe.windowOf(s.patience()) {
+		if now-s.pipe.begin >= windowOf(s.patience()) {
 			s.window(now, &woken)
 		}
 		s.unlock(now, &woken)
@@ -400,7 +400,7 @@ func (s *Shedder) turn(now time.Duration) {
 		woken := chain{}
 		now = s.lock(now)
 		b := &s.pipe
-		w := b.windowOf(s.patience())
+		w := windowOf(s.patience())
 		if !b.began {
 			b.began, b.begin = true, now
 		}
@@ -445,7 +445,7 @@ func (s *Shedder) roll(now time.Duration) {
 	s.nextSlot.Store(int64(s.slotEnd))
 	next := s.slotEnd
 	if s.c.Concurrency == BBR {
-		next = min(next, s.pipe.begin+s.pipe.windowOf(s.patience()))
+		next = min(next, s.pipe.begin+windowOf(s.patience()))
 	}
 	s.nextRoll.Store(int64(next))
 }

@@ -91,7 +91,7 @@ func (s *Shedder) join(now time.Duration, w *Waiter, r Request, k rank, caller u
 		if s.codel.patient {
 			s.learnPatience(now, r.Deadline)
 			w.until = r.Deadline
-			if d := r.Deadline - time.Duration(xLate*s.pipe.base); d > now {
+			if d := r.Deadline - time.Duration(s.pipe.base); d > now {
 				w.until = d
 			}
 		}
