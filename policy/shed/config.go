@@ -40,18 +40,18 @@ type Config struct {
 	Shadow bool `yaml:"shadow"`
 
 	// Concurrency is where the limit of requests handled at once comes from: fixed (maxConcurrency), or found out by
-	// gradient, vegas or aimd. None, or empty: no such limit; then only cpu refuses requests.
+	// bbr, gradient, vegas or aimd. None, or empty: no such limit; then only cpu refuses requests.
 	Concurrency Algorithm `yaml:"concurrency" enum:"bbr|fixed|gradient|vegas|aimd|none" example:"gradient"`
 
 	// MaxConcurrency is the limit with fixed, and the upper bound of the others. Range 1 to 1000000. Zero means the
-	// default: 1000.
+	// default: 1000, and 1000000 with bbr.
 	MaxConcurrency int `yaml:"maxConcurrency" range:"1..1000000" example:"200"`
 
 	// MinConcurrency is the lower bound of the adaptive limits. While gradient and vegas measure, for a few moments, it
 	// is half of that. Range 1 to 1000000. Zero means the default, 4.
 	MinConcurrency int `yaml:"minConcurrency" range:"1..1000000" example:"4"`
 
-	// InitialConcurrency is the value at which the adaptive limits begin. Range 1 to 1000000. Zero means the default, 20.
+	// InitialConcurrency is the value at which the adaptive limits begin; bbr begins without one. Range 1 to 1000000. Zero means the default, 20.
 	InitialConcurrency int `yaml:"initialConcurrency" range:"1..1000000" example:"20"`
 
 	// MaxQueue is how many requests may wait for a slot. Range 1 to 1000000. Zero means the default: half as many as
