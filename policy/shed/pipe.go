@@ -170,7 +170,7 @@ func (b *pipe) learn(mean float64) {
 
 // rest follows the service while nobody is held, and engages.
 func (b *pipe) rest(v view, t, thr float64) {
-	flying := min(float64(v.inFlight), max(thr*t/4, leastPipe)) // a service that is late when it begins teaches no habit
+	flying := min(float64(v.inFlight), max(thr*t/4, leastPipe))
 	b.usual += (flying - b.usual) / 16
 	b.most = max(flying, b.most*(1-1.0/256))
 	b.peak = max(thr, b.peak*(1-1.0/512))
