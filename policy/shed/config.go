@@ -51,7 +51,8 @@ type Config struct {
 	// is half of that. Range 1 to 1000000. Zero means the default, 4.
 	MinConcurrency int `yaml:"minConcurrency" range:"1..1000000" example:"4"`
 
-	// InitialConcurrency is the value at which the adaptive limits begin; bbr begins without one. Range 1 to 1000000. Zero means the default, 20.
+	// InitialConcurrency is the value at which the adaptive limits begin; bbr begins without one. Range 1 to 1000000.
+	// Zero means the default, 20.
 	InitialConcurrency int `yaml:"initialConcurrency" range:"1..1000000" example:"20"`
 
 	// MaxQueue is how many requests may wait for a slot. Range 1 to 1000000. Zero means the default: half as many as
