@@ -79,7 +79,7 @@ func TestAProtectionNamesFieldValueAndFix(t *testing.T) {
 		}, `rateLimit.limit: "1/-1s" is out of range; allowed: 0 to 1000000000 in 1ms to 24h, for example 1000/s`},
 		{func(p *inbound.Protection) {
 			p.Shed.Concurrency = "auto"
-		}, `shed.concurrency: "auto" is not known; allowed: fixed, gradient, vegas, aimd, none`},
+		}, `shed.concurrency: "auto" is not known; allowed: bbr, fixed, gradient, vegas, aimd, none`},
 		{func(p *inbound.Protection) { p.Shed.CPU = 90 }, "shed.cpu: 90 is out of range; allowed: 0.05 to 0.99"},
 		{func(p *inbound.Protection) {
 			p.Shed.MinConcurrency, p.Shed.MaxConcurrency = 3, 2

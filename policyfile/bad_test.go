@@ -525,7 +525,7 @@ var mistakes = map[string][]string{
 			`"header:X-Tenant"`,
 		`:11:52: protect.orders.rateLimit.whenAway: "never" is not known; allowed: local, closed, open; for example local`,
 		`:11:66: protect.orders.rateLimit.reset: "unix" is not known; allowed: seconds, epoch; for example epoch`,
-		`:12:25: protect.orders.shed.concurrency: "gradiant" is not known; did you mean gradient? allowed: fixed, ` +
+		`:12:25: protect.orders.shed.concurrency: "gradiant" is not known; did you mean gradient? allowed: bbr, fixed, ` +
 			`gradient, vegas, aimd, none; for example gradient`,
 		`:12:40: protect.orders.shed.cpu: 90 is out of range; allowed: 0.05 to 0.99; for example 0.9`,
 		`:13:29: protect.orders.idempotency.methods[0]: "post" is no method; allowed: upper-case HTTP methods, for example ` +

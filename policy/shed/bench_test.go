@@ -13,6 +13,7 @@ var origin = time.Now()
 func BenchmarkAdmitRelease(b *testing.B) {
 	for name, c := range map[string]shed.Config{
 		"gradient": {Concurrency: shed.Gradient},
+		"bbr":      {Concurrency: shed.BBR},
 		"fair":     {Concurrency: shed.Gradient, MaxCallerShare: 0.5},
 	} {
 		s := shed.New(c)

@@ -17,12 +17,14 @@ const (
 	Vegas Algorithm = "vegas"
 	// AIMD raises the limit by one while all is well and multiplies it by a factor below one when requests are dropped.
 	AIMD Algorithm = "aimd"
+	// BBR bounds what is in flight by what the service has been seen to do, once requests stand in a queue inside it.
+	BBR Algorithm = "bbr"
 	// Unlimited is no limit, as if nothing were said: for files, whose default is another.
 	Unlimited Algorithm = "none"
 )
 
 // adaptive reports whether the limit is found out.
-func (a Algorithm) adaptive() bool { return a == AIMD || a.measures() }
+func (a Algorithm) adaptive() bool { return a == AIMD || a == BBR || a.measures() }
 
 // measures reports whether the limit comes from how long requests take.
 func (a Algorithm) measures() bool { return a == Gradient || a == Vegas }
@@ -38,18 +40,19 @@ type Config struct {
 	Shadow bool `yaml:"shadow"`
 
 	// Concurrency is where the limit of requests handled at once comes from: fixed (maxConcurrency), or found out by
-	// gradient, vegas or aimd. None, or empty: no such limit; then only cpu refuses requests.
-	Concurrency Algorithm `yaml:"concurrency" enum:"fixed|gradient|vegas|aimd|none" example:"gradient"`
+	// bbr, gradient, vegas or aimd. None, or empty: no such limit; then only cpu refuses requests.
+	Concurrency Algorithm `yaml:"concurrency" enum:"bbr|fixed|gradient|vegas|aimd|none" example:"gradient"`
 
 	// MaxConcurrency is the limit with fixed, and the upper bound of the others. Range 1 to 1000000. Zero means the
-	// default: 1000.
+	// default: 1000, and 1000000 with bbr.
 	MaxConcurrency int `yaml:"maxConcurrency" range:"1..1000000" example:"200"`
 
 	// MinConcurrency is the lower bound of the adaptive limits. While gradient and vegas measure, for a few moments, it
 	// is half of that. Range 1 to 1000000. Zero means the default, 4.
 	MinConcurrency int `yaml:"minConcurrency" range:"1..1000000" example:"4"`
 
-	// InitialConcurrency is the value at which the adaptive limits begin. Range 1 to 1000000. Zero means the default, 20.
+	// InitialConcurrency is the value at which the adaptive limits begin; bbr begins without one. Range 1 to 1000000.
+	// Zero means the default, 20.
 	InitialConcurrency int `yaml:"initialConcurrency" range:"1..1000000" example:"20"`
 
 	// MaxQueue is how many requests may wait for a slot. Range 1 to 1000000. Zero means the default: half as many as
@@ -98,6 +101,9 @@ func (c Config) Enabled() bool {
 func (c Config) WithDefaults() Config {
 	if c.Concurrency == Unlimited {
 		c.Concurrency = ""
+	}
+	if c.Concurrency == BBR {
+		c.MaxConcurrency = cmp.Or(c.MaxConcurrency, most)
 	}
 	c.MaxConcurrency = cmp.Or(c.MaxConcurrency, 1000)
 	c.MinConcurrency = cmp.Or(c.MinConcurrency, min(4, c.MaxConcurrency))

@@ -141,10 +141,22 @@ type codel struct {
 	since            time.Duration // when delays went above the target
 	above            bool
 	standing         bool
+	patient          bool
+	wait             time.Duration
+	many             int
 }
 
 // watch brings the state up to date with the queue.
 func (c *codel) watch(now time.Duration, q *queue) {
+	if c.patient {
+		switch {
+		case q.len() > c.many:
+			c.standing = true
+		case q.len() == 0:
+			c.standing = false
+		}
+		return
+	}
 	switch {
 	case q.len() == 0:
 		c.above, c.standing = false, false
@@ -160,6 +172,9 @@ func (c *codel) watch(now time.Duration, q *queue) {
 
 // patience is how long one that comes now may wait.
 func (c *codel) patience() time.Duration {
+	if c.patient {
+		return c.wait
+	}
 	if c.standing {
 		return c.target
 	}

@@ -32,6 +32,7 @@ func (s *Shedder) Reconfigure(now time.Duration, c Config) {
 	if fair && s.callers == nil {
 		s.callers = &callers{}
 	}
+	s.bbr.Store(s.c.Concurrency == BBR)
 	s.apply()
 	s.setMode(modeFair, fair)
 	s.setMode(modeShadow, s.c.Shadow)
@@ -61,6 +62,8 @@ func (s *Shedder) apply() {
 		switch {
 		case s.c.Concurrency == Fixed:
 			limit = s.c.MaxConcurrency
+		case s.c.Concurrency == BBR:
+			limit = s.pipe.places(s.patience(), &s.c)
 		case s.c.Concurrency != "":
 			limit = s.learn.most()
 		}
@@ -76,6 +79,8 @@ func (s *Shedder) apply() {
 	switch {
 	case s.c.NoQueue || s.c.Concurrency == "":
 		room = 0
+	case room == 0 && s.c.Concurrency == BBR:
+		room = s.pipe.room(s.patience())
 	case room == 0:
 		room = max(limit/2, 1)
 		if l := &s.learn; l.latency > l.base {
@@ -87,6 +92,9 @@ func (s *Shedder) apply() {
 		s.callers.most.Store(int32(max(float64(limit)*s.c.MaxCallerShare, 1)))
 	}
 	q := &s.codel
+	if q.patient = s.c.Concurrency == BBR; q.patient {
+		q.wait, q.many = s.patience(), room/2
+	}
 	q.target, q.interval = s.c.QueueTarget, s.c.QueueInterval
 	if q.interval == 0 {
 		q.interval = max(leastInterval, time.Duration(2*s.learn.base), 2*q.target)
@@ -112,7 +120,7 @@ type State struct {
 // State returns what there is now. In shadow mode it is the model's: those that would have been admitted, and those
 // that would have waited.
 func (s *Shedder) State(now time.Duration) State {
-	if now >= time.Duration(s.nextRoll.Load()) {
+	if now >= time.Duration(s.nextSlot.Load()) {
 		s.roll(now)
 	}
 	s.mu.Lock()

@@ -16,14 +16,20 @@ type Shedder struct {
 
 	// Read by every call and seldom written.
 	nextRoll atomic.Int64
+	nextSlot atomic.Int64
 	// how many requests may be in flight for another of each priority to be admitted
-	places  [len(Priorities)]atomic.Int32
-	mode    atomic.Uint32
-	mask    atomic.Uint32 // learner.mask
-	room    atomic.Int32  // how many may wait
-	barrier atomic.Uint32 // 0, or, while the queue is full, the lowest rank in it plus one
-	due     atomic.Int64  // when the next waiter has waited too long
-	_       [16]byte
+	places   [len(Priorities)]atomic.Int32
+	mode     atomic.Uint32
+	mask     atomic.Uint32 // learner.mask
+	room     atomic.Int32  // how many may wait
+	barrier  atomic.Uint32 // 0, or, while the queue is full, the lowest rank in it plus one
+	due      atomic.Int64  // when the next waiter has waited too long
+	heldBack atomic.Bool
+	halfT    atomic.Int64
+	bbr      atomic.Bool
+	_        [16]byte
+	waits    atomic.Int64  // mean time that arrivals have left
+	ended    atomic.Uint64 // successes below, all above
 
 	arrived arrivals
 	cpu     processor
@@ -32,6 +38,8 @@ type Shedder struct {
 	mu         sync.Mutex // guards what follows and every change of the waiting part of word
 	c          Config
 	learn      learner
+	pipe       pipe
+	slotEnd    time.Duration
 	queue      queue
 	codel      codel
 	now        time.Duration // when the lock was last taken for the queue
@@ -70,7 +78,9 @@ const (
 func New(c Config) *Shedder {
 	s := &Shedder{}
 	s.nextRoll.Store(math.MinInt64)
+	s.nextSlot.Store(math.MinInt64)
 	s.now = math.MinInt64
+	s.slotEnd = math.MinInt64
 	s.cpu.pass = 1
 	s.learn.varies = 2 // until it is known: more than most
 	s.Reconfigure(math.MinInt64, c)
@@ -82,7 +92,7 @@ func New(c Config) *Shedder {
 // refused.
 func (s *Shedder) Admit(now time.Duration, r Request) (Permit, Verdict, Reason) {
 	if now >= time.Duration(s.nextRoll.Load()) {
-		s.roll(now)
+		s.turn(now)
 	}
 	if r.Attempt > 1 {
 		s.arrived.retry(r.Attempt)
@@ -97,7 +107,11 @@ func (s *Shedder) Admit(now time.Duration, r Request) (Permit, Verdict, Reason) 
 			return s.contend(now, r, 0)
 		}
 		if s.word.CompareAndSwap(word, word+oneArrival+oneInFlight) {
-			return s.permit(now, uint32(word>>arrivalShift), 0), Admitted, None
+			p := s.permit(now, uint32(word>>arrivalShift), 0)
+			if p.kind&sampled != 0 && r.Deadline != 0 {
+				s.learnPatience(now, r.Deadline)
+			}
+			return p, Admitted, None
 		}
 	}
 }
@@ -193,6 +207,7 @@ func (s *Shedder) contend(now time.Duration, r Request, caller uint32) (Permit, 
 			return s.refuse(s.noPlace(word, k, 0))
 		default:
 			s.word.Add(oneArrival)
+			s.heldBack.Store(true)
 			return Permit{}, Full, None
 		}
 	}
@@ -255,10 +270,18 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 	if p.kind == 0 {
 		return
 	}
+	s.count(p.caller, -1)
+	if s.bbr.Load() {
+		if r == Done || r == Dropped && (now-p.start) > time.Duration(s.halfT.Load()) {
+			r = Done
+			s.ended.Add(1<<32 + 1)
+		} else {
+			s.ended.Add(1 << 32)
+		}
+	}
 	if p.kind&sampled != 0 || r == Dropped {
 		s.result(now, p, r)
 	}
-	s.count(p.caller, -1)
 	word := s.word.Add(^uint64(oneInFlight - 1))
 	if inFlight(word) == field {
 		s.word.Add(oneInFlight)
@@ -287,6 +310,16 @@ func (s *Shedder) result(now time.Duration, p Permit, r Result) {
 	woken := chain{}
 	now = s.lock(now)
 	changed := false
+	if s.c.Concurrency == BBR {
+		if r == Done {
+			s.pipe.sample(now - p.start)
+		}
+		if now-s.pipe.begin >= windowOf(s.patience()) {
+			s.window(now, &woken)
+		}
+		s.unlock(now, &woken)
+		return
+	}
 	if r == Dropped {
 		changed = s.learn.drop(now, p.start, &s.c)
 	} else {
@@ -313,7 +346,7 @@ func (s *Shedder) SetCPU(now time.Duration, share float64) {
 // are retries that clients should stop: more than MaxRetryShare, of at least 20 requests. It is up to half a second
 // old.
 func (s *Shedder) RetriesTooMany(now time.Duration) bool {
-	if now >= time.Duration(s.nextRoll.Load()) {
+	if now >= time.Duration(s.nextSlot.Load()) {
 		s.roll(now)
 	}
 	return s.arrived.tooMany.Load()
@@ -324,37 +357,9 @@ func (s *Shedder) RetriesTooMany(now time.Duration) bool {
 // many as have a place take as long as a request does; until that is known they are taken to need a second. It is up to
 // half a second old.
 func (s *Shedder) Backlog(now time.Duration) (wait, each time.Duration) {
-	if now >= time.Duration(s.nextRoll.Load()) {
+	if now >= time.Duration(s.nextSlot.Load()) {
 		s.roll(now)
 	}
 	each = time.Duration(s.arrived.each.Load())
 	return time.Duration(min(float64(waiting(s.word.Load()))*float64(each), float64(longest))), each
-}
-
-// roll brings the counts of arrivals, and what follows from them, up to now.
-func (s *Shedder) roll(now time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now < time.Duration(s.nextRoll.Load()) {
-		return
-	}
-	word := s.word.Load()
-	lately := s.arrived.roll(now, word)
-	s.arrived.tooMany.Store(s.c.Enabled() && lately.total() >= fewest && lately.retryShare() > s.c.MaxRetryShare)
-	places := int(s.places[CriticalPlus-Sheddable].Load())
-	if places >= unlimited { // only the processor refuses
-		places = inFlight(word)
-	}
-	takes := s.learn.latency
-	if takes == 0 {
-		takes = float64(time.Second)
-	}
-	s.arrived.each.Store(int64(min(takes, float64(longest)) / float64(max(places, 1))))
-	s.learn.tick()
-	s.mask.Store(s.learn.mask)
-	if now-s.cpu.at > cpuStale {
-		s.cpu.forget()
-		s.setMode(modeBusy, false)
-	}
-	s.nextRoll.Store(int64(s.arrived.current + slot))
 }

@@ -88,6 +88,13 @@ func (s *Shedder) join(now time.Duration, w *Waiter, r Request, k rank, caller u
 	w.permit.caller = caller
 	w.until = now + s.codel.patience()
 	if r.Deadline != 0 {
+		if s.codel.patient {
+			s.learnPatience(now, r.Deadline)
+			w.until = r.Deadline
+			if d := r.Deadline - time.Duration(s.pipe.base); d > now {
+				w.until = d
+			}
+		}
 		w.until = min(w.until, r.Deadline)
 	}
 	s.queue.push(w)

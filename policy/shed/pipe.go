@@ -1,0 +1,246 @@
+package shed
+
+import (
+	"math"
+	"time"
+)
+
+// How BBR acts, on the evidence of sim/harm's systems for tuning and of the simulated services of this package's tests.
+const (
+	enough     = 20   // successes that a throughput is measured over, where there are so many
+	leastSeen  = 4    // successes below which a window says nothing of a standing queue
+	warm       = 8    // times what a request takes: before that only the fast ones have ended
+	bounded    = 0.25 // of the patience's worth of throughput in flight: the limit while nothing stands
+	tooLong    = 0.5  // of the patience, in the service: requests stand
+	beyond     = 3    // times what a request takes: that is not its work
+	decay      = 0.98 // of the peak in a window, while requests are held
+	holdsUp    = 0.9  // of the throughput before: the limit was not too low
+	growth     = 1.1  // of the limit in a window, while it is held and requests are quick
+	quietFor   = 4    // windows in which nobody was held: the bound is not needed
+	leastPipe  = 4    // in flight
+	leastBound = 16   // in flight, while nothing stands
+)
+
+// pipe finds the limit of BBR: how much is in flight in a service that is busy and whose answers are in time. It is so
+// called for what it compares the service with: so much goes in, so much comes out in a second. Guarded by the
+// shedder's lock. Times are nanoseconds.
+//
+// Patience is how long arrivals can wait: the mean of what their deadlines leave, else a second or twenty times what a
+// request takes. As many requests as a service answers within a part of it are let in; the others are held. While they
+// are held, the limit is what the service was seen to do, and it is halved as long as requests take far longer than
+// their work does and no fewer of them are answered for it.
+type pipe struct {
+	engaged  bool // somebody was held lately, or requests stand
+	standing bool
+	ready    bool // base can be believed
+	limit    float64
+	base     float64 // what a request takes
+	low      float64 // the same, and slow to rise
+	usual    float64 // in flight
+	most     float64 // in flight, lately
+	peak     float64 // successes in a nanosecond
+	cut      float64 // of the limit that is left
+	thrFrom  float64 // the throughput before the last cut; 0: there was none
+	blocked  int     // rounds without a cut
+	quiet    int     // windows in which nobody was held
+
+	begin       time.Duration // of the window
+	began       bool
+	least, last time.Duration // the quickest success in the window, the mean of the last one with any
+	sum         float64
+	n           int
+	before      view // the counters as the window began
+	ring        [16]passed
+	at          int
+
+	first   time.Duration // when the first window with a success began
+	total   int           // successes
+	silent  bool          // nothing has ended
+	since   time.Duration // since then
+	probed  time.Duration
+	round   int // successes since the last round
+	roundAt time.Duration
+}
+
+// passed is how many successes there were in which time.
+type passed struct {
+	n    uint32
+	took time.Duration
+}
+
+// view is what the shedder counts.
+type view struct {
+	inFlight           int
+	ok, ended, arrived uint32
+	held               bool
+	patience           time.Duration
+}
+
+func (b *pipe) sample(sojourn time.Duration) {
+	sojourn = min(max(sojourn, 1), longest)
+	if b.n == 0 || sojourn < b.least {
+		b.least = sojourn
+	}
+	b.sum += float64(sojourn)
+	b.n++
+}
+
+// windowOf is how long a window lasts.
+func windowOf(patience time.Duration) time.Duration {
+	return min(max(patience/8, windowLeast), 250*time.Millisecond)
+}
+
+// throughput is over the last windows in which there are enough successes, and for longer than one takes: requests that
+// came together may end together.
+func (b *pipe) throughput() float64 {
+	n, took := 0, time.Duration(0)
+	for i := range b.ring {
+		r := b.ring[(b.at-i+len(b.ring))%len(b.ring)]
+		n += int(r.n)
+		took += r.took
+		if n >= enough && took >= b.last*3/2 {
+			break
+		}
+	}
+	return float64(n) / float64(max(took, 1))
+}
+
+// close ends a window.
+func (b *pipe) close(now time.Duration, v view) {
+	t, ok := float64(v.patience), v.ok-b.before.ok
+	b.at = (b.at + 1) % len(b.ring)
+	b.ring[b.at] = passed{ok, now - b.begin}
+	b.listen(now, v)
+	mean := b.sum / float64(max(b.n, 1))
+	if b.n > 0 {
+		b.last = time.Duration(mean)
+	}
+	switch {
+	case b.n >= leastSeen:
+		b.standing = float64(b.least) > t*tooLong || mean > t*tooLong && mean > 2*b.low && b.low > 0
+	case b.n == 0 && ok == 0 && !b.standing:
+		b.standing = b.silent && now-b.since > v.patience
+	}
+	if ok > 0 && !b.ready {
+		if b.total == 0 {
+			b.first = b.begin
+		}
+		b.ready = b.total >= enough && float64(now-b.first) > warm*mean
+	}
+	b.total = min(b.total+int(ok), enough)
+	if b.n > 0 && !b.standing && (!b.engaged || mean < b.base) {
+		b.learn(mean)
+	}
+	thr := b.throughput()
+	if !b.engaged {
+		b.rest(v, t, thr)
+	}
+	if b.engaged {
+		if b.quiet++; v.held {
+			b.quiet = 0
+		}
+		b.engaged = b.quiet <= quietFor || b.standing
+		b.steer(now, v, t, thr, int(ok))
+	}
+	b.before, b.begin, b.n, b.sum = v, now, 0, 0
+}
+
+// listen notices when something has arrived and nothing has ended since.
+func (b *pipe) listen(now time.Duration, v view) {
+	switch {
+	case v.ended != b.before.ended || v.inFlight == 0:
+		b.silent = false
+	case !b.silent && v.arrived != b.before.arrived:
+		b.silent, b.since, b.probed = true, now, now
+	}
+}
+
+// learn learns from the mean of a window in which nothing stood.
+func (b *pipe) learn(mean float64) {
+	w := float64(min(b.n, 16)) / 64
+	if b.base == 0 {
+		b.base, b.low = mean, mean
+	}
+	b.base += w * (mean - b.base)
+	if mean > b.low {
+		w /= 16
+	}
+	b.low += w * (mean - b.low)
+}
+
+// rest follows the service while nobody is held, and engages.
+func (b *pipe) rest(v view, t, thr float64) {
+	flying := min(float64(v.inFlight), max(thr*t/4, leastPipe))
+	b.usual += (flying - b.usual) / 16
+	b.most = max(flying, b.most*(1-1.0/256))
+	b.peak = max(thr, b.peak*(1-1.0/512))
+	if b.standing || v.held {
+		b.engaged, b.quiet, b.cut, b.thrFrom, b.blocked, b.round = true, 0, 1, 0, 0, 0
+		if b.limit = b.bound(t); b.limit == 0 {
+			b.limit = float64(v.inFlight)
+		}
+	}
+}
+
+// steer finds the limit while requests are held.
+func (b *pipe) steer(now time.Duration, v view, t, thr float64, ok int) {
+	b.peak = max(thr, decay*b.peak)
+	if b.round += ok; v.held && ok > 0 && b.round >= enough && now-b.roundAt >= b.last {
+		b.round, b.roundAt = 0, now
+		b.trim(thr)
+	}
+	switch limit := max(leastPipe, b.peak*max(t*tooLong*b.cut, min(b.low*2, t*tooLong))); {
+	case b.standing:
+		b.limit = max(limit, b.usual)
+	case b.cut < 1:
+		b.limit = limit
+	case b.n > 0 && !b.slow():
+		b.limit = max(growth*b.limit, bounded*thr*t, leastPipe)
+	default:
+		b.limit = max(b.limit, bounded*thr*t, leastPipe)
+	}
+	// Places that are never given back would keep everybody out: every so often one more is tried.
+	if b.silent && now-b.probed > 8*v.patience {
+		b.probed, b.limit = now, max(b.limit, float64(v.inFlight+1))
+	}
+}
+
+// trim halves the limit while requests wait inside the service, and takes that back where less comes out for it.
+func (b *pipe) trim(thr float64) {
+	b.blocked = max(b.blocked-1, 0)
+	switch {
+	case b.thrFrom > 0 && thr < holdsUp*b.thrFrom:
+		b.cut, b.thrFrom, b.blocked = min(b.cut*2, 1), 0, 8
+	case b.slow() && b.blocked == 0:
+		b.cut, b.thrFrom = max(b.cut/2, 1.0/64), thr
+	case thr < holdsUp*b.peak && !b.slow():
+		b.cut, b.thrFrom = min(b.cut*2, 1), 0
+	}
+}
+
+// slow reports whether requests take longer than their work does.
+func (b *pipe) slow() bool { return b.low > 0 && float64(b.last) > beyond*b.low }
+
+// bound is the limit while nobody is held; 0: none.
+func (b *pipe) bound(t float64) float64 {
+	if !b.ready {
+		return 0
+	}
+	return max(bounded*b.peak*t, 2*b.most, leastBound)
+}
+
+// places is the limit in effect.
+func (b *pipe) places(patience time.Duration, c *Config) int {
+	limit := float64(unlimited)
+	if b.engaged {
+		limit = max(b.limit, float64(c.MinConcurrency))
+	} else if bound := b.bound(float64(patience)); bound > 0 {
+		limit = max(bound, float64(c.MinConcurrency))
+	}
+	return int(min(math.Ceil(limit), float64(c.MaxConcurrency)))
+}
+
+// room is how many can wait and still be answered in time.
+func (b *pipe) room(patience time.Duration) int {
+	return int(min(max(b.peak*float64(patience), leastBound), most))
+}

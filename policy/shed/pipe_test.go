@@ -1,0 +1,83 @@
+package shed_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/policy/shed"
+)
+
+// A service that can do all that comes is left alone, however much that is.
+func TestBBRHoldsNobodyWhileTheServiceKeepsUp(t *testing.T) {
+	for _, base := range []service{workers, sharing, mixed} {
+		c := base
+		c.timeout, c.load = 50*c.mean, between(0.3, 0.9, 5*sec, 7*sec)
+		if o := c.run(shed.Config{Concurrency: shed.BBR}, 10*sec); len(o.refused) != 0 {
+			t.Errorf("%d workers: refused %v", c.workers, o.refused)
+		}
+	}
+	s := shed.New(shed.Config{Concurrency: shed.BBR})
+	for i := range 5000 {
+		if _, v, reason := s.Admit(0, shed.Request{}); v != shed.Admitted {
+			t.Fatalf("request %d of a shedder that knows nothing: %v %v", i, v, reason)
+		}
+	}
+}
+
+// Twenty times too much: the work that can be done is done.
+func TestBBRKeepsTheServiceBusyUnderOverload(t *testing.T) {
+	for _, base := range []service{workers, sharing, mixed, slow, twoCores} {
+		c := spike(base)
+		o := c.run(shed.Config{Concurrency: shed.BBR}, 40*sec)
+		if mean, _ := o.goodput(c, 20*sec, 30*sec); mean < 0.95 {
+			t.Errorf("%d workers: goodput %.2f of the capacity", c.workers, mean)
+		}
+		if mean, _ := o.goodput(c, 31*sec, 40*sec); mean < 0.45 {
+			t.Errorf("%d workers: goodput %.2f afterwards, want what arrives: 0.5", c.workers, mean)
+		}
+	}
+}
+
+// Errors that come at once say nothing of how long work takes, and are not refused to save anybody.
+func TestBBRLetsFastErrorsPass(t *testing.T) {
+	s := shed.New(shed.Config{Concurrency: shed.BBR})
+	now := time.Duration(0)
+	for i := range 2000 {
+		r := shed.Done
+		if i >= 1000 {
+			r = shed.Ignored
+		}
+		took := 10 * ms
+		if r == shed.Ignored {
+			took = 10 * time.Microsecond
+		}
+		p, v, reason := s.Admit(now, shed.Request{Deadline: now + sec})
+		if v != shed.Admitted {
+			t.Fatalf("request %d: %v %v", i, v, reason)
+		}
+		now += took
+		s.Release(now, p, r)
+	}
+}
+
+// Places that are never given back keep nobody out for good.
+func TestBBRTriesAgainWhenPlacesAreLost(t *testing.T) {
+	s := shed.New(shed.Config{Concurrency: shed.BBR})
+	now := teach(t, s, 0, 100, 4, 10*ms, shed.Done)
+	lost := 0
+	for ; ; now += ms {
+		if _, v, _ := s.Admit(now, shed.Request{Deadline: now + sec}); v != shed.Admitted {
+			break
+		}
+		lost++
+	}
+	tried := 0
+	for end := now + 10*time.Minute; now < end; now += 20 * ms {
+		if _, v, _ := s.Admit(now, shed.Request{Deadline: now + sec}); v == shed.Admitted {
+			tried++
+		}
+	}
+	if tried == 0 || tried > 150 { // patience is a second: at most two each eight
+		t.Errorf("%d places lost, and %d more tried in ten minutes", lost, tried)
+	}
+}
