@@ -96,7 +96,7 @@ type ArrivalLimit struct {
 // DefaultProtection is safe against storms without knowing the service: requests handled at once are bounded by a limit
 // that is found out, few may wait, and not for long. It sets no rate limit and no timeout: those only you know.
 func DefaultProtection() Protection {
-	return Protection{Shed: shed.Config{Concurrency: shed.Gradient}}
+	return Protection{Shed: shed.Config{Concurrency: shed.BBR}}
 }
 
 // Authenticates reports whether callers have to prove who they are.

@@ -10,11 +10,9 @@ const (
 	enough     = 20   // successes that a throughput is measured over, where there are so many
 	leastSeen  = 4    // successes below which a window says nothing of a standing queue
 	warm       = 8    // times what a request takes: before that only the fast ones have ended
-	bounded    = 0.25 // of the patience's worth of throughput in flight: the limit while nothing stands
+	bounded    = 0.5  // of the patience's worth of throughput in flight: the limit while nothing stands
 	tooLong    = 0.5  // of the patience, in the service: requests stand
-	beyond     = 3    // times what a request takes: that is not its work
 	decay      = 0.98 // of the peak in a window, while requests are held
-	holdsUp    = 0.9  // of the throughput before: the limit was not too low
 	growth     = 1.1  // of the limit in a window, while it is held and requests are quick
 	quietFor   = 4    // windows in which nobody was held: the bound is not needed
 	leastPipe  = 4    // in flight
@@ -35,13 +33,9 @@ type pipe struct {
 	ready    bool // base can be believed
 	limit    float64
 	base     float64 // what a request takes
-	low      float64 // the same, and slow to rise
 	usual    float64 // in flight
 	most     float64 // in flight, lately
 	peak     float64 // successes in a nanosecond
-	cut      float64 // of the limit that is left
-	thrFrom  float64 // the throughput before the last cut; 0: there was none
-	blocked  int     // rounds without a cut
 	quiet    int     // windows in which nobody was held
 
 	begin       time.Duration // of the window
@@ -53,13 +47,11 @@ type pipe struct {
 	ring        [16]passed
 	at          int
 
-	first   time.Duration // when the first window with a success began
-	total   int           // successes
-	silent  bool          // nothing has ended
-	since   time.Duration // since then
-	probed  time.Duration
-	round   int // successes since the last round
-	roundAt time.Duration
+	first  time.Duration // when the first window with a success began
+	total  int           // successes
+	silent bool          // nothing has ended
+	since  time.Duration // since then
+	probed time.Duration
 }
 
 // passed is how many successes there were in which time.
@@ -117,7 +109,7 @@ func (b *pipe) close(now time.Duration, v view) {
 	}
 	switch {
 	case b.n >= leastSeen:
-		b.standing = float64(b.least) > t*tooLong || mean > t*tooLong && mean > 2*b.low && b.low > 0
+		b.standing = float64(b.least) > t*tooLong || mean > t*tooLong && mean > 2*b.base && b.base > 0
 	case b.n == 0 && ok == 0 && !b.standing:
 		b.standing = b.silent && now-b.since > v.patience
 	}
@@ -140,7 +132,7 @@ func (b *pipe) close(now time.Duration, v view) {
 			b.quiet = 0
 		}
 		b.engaged = b.quiet <= quietFor || b.standing
-		b.steer(now, v, t, thr, int(ok))
+		b.steer(now, v, t, thr)
 	}
 	b.before, b.begin, b.n, b.sum = v, now, 0, 0
 }
@@ -159,42 +151,35 @@ func (b *pipe) listen(now time.Duration, v view) {
 func (b *pipe) learn(mean float64) {
 	w := float64(min(b.n, 16)) / 64
 	if b.base == 0 {
-		b.base, b.low = mean, mean
+		b.base = mean
+	}
+	if mean > b.base {
+		w /= 4
 	}
 	b.base += w * (mean - b.base)
-	if mean > b.low {
-		w /= 16
-	}
-	b.low += w * (mean - b.low)
 }
 
 // rest follows the service while nobody is held, and engages.
 func (b *pipe) rest(v view, t, thr float64) {
-	flying := min(float64(v.inFlight), max(thr*t/4, leastPipe))
+	flying := float64(v.inFlight)
 	b.usual += (flying - b.usual) / 16
 	b.most = max(flying, b.most*(1-1.0/256))
 	b.peak = max(thr, b.peak*(1-1.0/512))
 	if b.standing || v.held {
-		b.engaged, b.quiet, b.cut, b.thrFrom, b.blocked, b.round = true, 0, 1, 0, 0, 0
+		b.engaged, b.quiet = true, 0
 		if b.limit = b.bound(t); b.limit == 0 {
-			b.limit = float64(v.inFlight)
+			b.limit = flying
 		}
 	}
 }
 
 // steer finds the limit while requests are held.
-func (b *pipe) steer(now time.Duration, v view, t, thr float64, ok int) {
+func (b *pipe) steer(now time.Duration, v view, t, thr float64) {
 	b.peak = max(thr, decay*b.peak)
-	if b.round += ok; v.held && ok > 0 && b.round >= enough && now-b.roundAt >= b.last {
-		b.round, b.roundAt = 0, now
-		b.trim(thr)
-	}
-	switch limit := max(leastPipe, b.peak*max(t*tooLong*b.cut, min(b.low*2, t*tooLong))); {
+	switch {
 	case b.standing:
-		b.limit = max(limit, b.usual)
-	case b.cut < 1:
-		b.limit = limit
-	case b.n > 0 && !b.slow():
+		b.limit = max(leastPipe, b.usual, b.peak*t*tooLong)
+	case b.n > 0:
 		b.limit = max(growth*b.limit, bounded*thr*t, leastPipe)
 	default:
 		b.limit = max(b.limit, bounded*thr*t, leastPipe)
@@ -204,22 +189,6 @@ func (b *pipe) steer(now time.Duration, v view, t, thr float64, ok int) {
 		b.probed, b.limit = now, max(b.limit, float64(v.inFlight+1))
 	}
 }
-
-// trim halves the limit while requests wait inside the service, and takes that back where less comes out for it.
-func (b *pipe) trim(thr float64) {
-	b.blocked = max(b.blocked-1, 0)
-	switch {
-	case b.thrFrom > 0 && thr < holdsUp*b.thrFrom:
-		b.cut, b.thrFrom, b.blocked = min(b.cut*2, 1), 0, 8
-	case b.slow() && b.blocked == 0:
-		b.cut, b.thrFrom = max(b.cut/2, 1.0/64), thr
-	case thr < holdsUp*b.peak && !b.slow():
-		b.cut, b.thrFrom = min(b.cut*2, 1), 0
-	}
-}
-
-// slow reports whether requests take longer than their work does.
-func (b *pipe) slow() bool { return b.low > 0 && float64(b.last) > beyond*b.low }
 
 // bound is the limit while nobody is held; 0: none.
 func (b *pipe) bound(t float64) float64 {
