@@ -8,14 +8,14 @@ import (
 // How BBR acts, on the evidence of sim/harm's systems for tuning and of the simulated services of this package's tests.
 const (
 	enough     = 20   // successes that a throughput is measured over, where there are so many
-	leastSeen  = 4    // successes below which a window says nothing of a standing queue
+	leastSeen  = 8    // successes below which a window says nothing of a standing queue, unless one is quick
 	warm       = 8    // times what a request takes: before that only the fast ones have ended
 	bounded    = 0.5  // of the patience's worth of throughput in flight: the limit while nothing stands
 	tooLong    = 0.5  // of the patience, in the service: requests stand
 	decay      = 0.98 // of the peak in a window, while requests are held
 	growth     = 1.1  // of the limit in a window, while it is held and requests are quick
 	quietFor   = 4    // windows in which nobody was held: the bound is not needed
-	leastPipe  = 4    // in flight
+	leastPipe  = 8    // in flight
 	leastBound = 16   // in flight, while nothing stands
 )
 
@@ -110,6 +110,8 @@ func (b *pipe) close(now time.Duration, v view) {
 	switch {
 	case b.n >= leastSeen:
 		b.standing = float64(b.least) > t*tooLong || mean > t*tooLong && mean > 2*b.base && b.base > 0
+	case b.n > 0 && b.standing:
+		b.standing = float64(b.least) > t*tooLong
 	case b.n == 0 && ok == 0 && !b.standing:
 		b.standing = b.silent && now-b.since > v.patience
 	}
@@ -120,7 +122,7 @@ func (b *pipe) close(now time.Duration, v view) {
 		b.ready = b.total >= enough && float64(now-b.first) > warm*mean
 	}
 	b.total = min(b.total+int(ok), enough)
-	if b.n > 0 && !b.standing && (!b.engaged || mean < b.base) {
+	if b.n > 0 && b.ready && !b.standing && (!b.engaged || mean < b.base) {
 		b.learn(mean)
 	}
 	thr := b.throughput()
@@ -152,9 +154,6 @@ func (b *pipe) learn(mean float64) {
 	w := float64(min(b.n, 16)) / 64
 	if b.base == 0 {
 		b.base = mean
-	}
-	if mean > b.base {
-		w /= 4
 	}
 	b.base += w * (mean - b.base)
 }
