@@ -14,6 +14,9 @@ const (
 	tooLong    = 0.5  // of the patience, in the service: requests stand
 	decay      = 0.98 // of the peak in a window, while requests are held
 	growth     = 1.1  // of the limit in a window, while it is held and requests are quick
+	judged     = 64   // answers, after which a halved limit is judged: chance makes an eighth of the difference
+	tooLate    = 0.1  // of the answers: the limit may be too high
+	helps      = 1.05 // times the answers in time: halving the limit helped
 	quietFor   = 4    // windows in which nobody was held: the bound is not needed
 	leastPipe  = 8    // in flight
 	leastBound = 16   // in flight, while nothing stands
@@ -37,6 +40,7 @@ type pipe struct {
 	most     float64 // in flight, lately
 	peak     float64 // successes in a nanosecond
 	quiet    int     // windows in which nobody was held
+	late     thinning
 
 	begin       time.Duration // of the window
 	began       bool
@@ -64,6 +68,7 @@ type passed struct {
 type view struct {
 	inFlight           int
 	ok, ended, arrived uint32
+	late               uint32 // of ok
 	held               bool
 	patience           time.Duration
 }
@@ -127,7 +132,7 @@ func (b *pipe) close(now time.Duration, v view) {
 	}
 	thr := b.throughput()
 	if !b.engaged {
-		b.rest(v, t, thr)
+		b.rest(now, v, t, thr)
 	}
 	if b.engaged {
 		if b.quiet++; v.held {
@@ -159,13 +164,14 @@ func (b *pipe) learn(mean float64) {
 }
 
 // rest follows the service while nobody is held, and engages.
-func (b *pipe) rest(v view, t, thr float64) {
+func (b *pipe) rest(now time.Duration, v view, t, thr float64) {
 	flying := float64(v.inFlight)
 	b.usual += (flying - b.usual) / 16
 	b.most = max(flying, b.most*(1-1.0/256))
 	b.peak = max(thr, b.peak*(1-1.0/512))
 	if b.standing || v.held {
 		b.engaged, b.quiet = true, 0
+		b.late = thinning{cut: 1, began: v, at: now}
 		if b.limit = b.bound(t); b.limit == 0 {
 			b.limit = flying
 		}
@@ -175,9 +181,13 @@ func (b *pipe) rest(v view, t, thr float64) {
 // steer finds the limit while requests are held.
 func (b *pipe) steer(now time.Duration, v view, t, thr float64) {
 	b.peak = max(thr, decay*b.peak)
-	switch {
+	b.late.judge(now, v)
+	part := max(t*tooLong*b.late.cut, min(2*b.base, t*tooLong))
+	switch limit := b.peak * part; {
+	case b.late.cut < 1:
+		b.limit = max(leastPipe, limit)
 	case b.standing:
-		b.limit = max(leastPipe, b.usual, b.peak*t*tooLong)
+		b.limit = max(leastPipe, b.usual, limit)
 	case b.n > 0:
 		b.limit = max(growth*b.limit, bounded*thr*t, leastPipe)
 	default:
@@ -187,6 +197,40 @@ func (b *pipe) steer(now time.Duration, v view, t, thr float64) {
 	if b.silent && now-b.probed > 8*v.patience {
 		b.probed, b.limit = now, max(b.limit, float64(v.inFlight+1))
 	}
+}
+
+// thinning halves the limit of a service that works on all that it has at once, so that much of it is late: it would
+// answer more in time if it had less.
+type thinning struct {
+	cut    float64       // what is left of the limit
+	began  view          // the counters as the round began
+	at     time.Duration // when it began
+	before float64       // answers in time in a nanosecond, before the last cut; 0: there was none
+	rounds int           // until the next cut
+	next   int           // rounds, after a cut that did not help
+}
+
+// judge looks at a round: enough answers, and long enough that all that was let in before it has ended.
+func (h *thinning) judge(now time.Duration, v view) {
+	ok, late := v.ok-h.began.ok, v.late-h.began.late
+	if ok < judged || now-h.at < v.patience {
+		return
+	}
+	inTime := float64(ok-late) / float64(now-h.at)
+	switch {
+	case h.before > 0 && inTime < h.before*helps:
+		h.cut, h.before = min(2*h.cut, 1), 0
+		h.next = min(2*h.next+8, 256)
+		h.rounds = h.next
+	case h.rounds > 0:
+		h.rounds--
+		h.before = 0
+	case v.held && float64(late) > tooLate*float64(ok):
+		h.cut, h.before = max(h.cut/2, 1.0/64), inTime
+	default:
+		h.before = 0
+	}
+	h.began, h.at = v, now
 }
 
 // bound is the limit while nobody is held; 0: none.
