@@ -8,7 +8,7 @@ import (
 // How BBR acts, on the evidence of sim/harm's systems for tuning and of the simulated services of this package's tests.
 const (
 	enough     = 20   // successes that a throughput is measured over, where there are so many
-	leastSeen  = 8    // successes below which a window says nothing of a standing queue, unless one is quick
+	leastSeen  = 8    // successes below which a window cannot tell that requests stand
 	warm       = 8    // times what a request takes: before that only the fast ones have ended
 	bounded    = 0.5  // of the patience's worth of throughput in flight: the limit while nothing stands
 	tooLong    = 0.5  // of the patience, in the service: requests stand
@@ -27,9 +27,7 @@ const (
 // shedder's lock. Times are nanoseconds.
 //
 // Patience is how long arrivals can wait: the mean of what their deadlines leave, else a second or twenty times what a
-// request takes. As many requests as a service answers within a part of it are let in; the others are held. While they
-// are held, the limit is what the service was seen to do, and it is halved as long as requests take far longer than
-// their work does and no fewer of them are answered for it.
+// request takes. As many requests as the service answers within half of it are let in; the others are held.
 type pipe struct {
 	engaged  bool // somebody was held lately, or requests stand
 	standing bool
@@ -40,7 +38,7 @@ type pipe struct {
 	most     float64 // in flight, lately
 	peak     float64 // successes in a nanosecond
 	quiet    int     // windows in which nobody was held
-	late     thinning
+	thin     thinning
 
 	begin       time.Duration // of the window
 	began       bool
@@ -171,7 +169,7 @@ func (b *pipe) rest(now time.Duration, v view, t, thr float64) {
 	b.peak = max(thr, b.peak*(1-1.0/512))
 	if b.standing || v.held {
 		b.engaged, b.quiet = true, 0
-		b.late = thinning{cut: 1, began: v, at: now}
+		b.thin = thinning{cut: 1, began: v, at: now}
 		if b.limit = b.bound(t); b.limit == 0 {
 			b.limit = flying
 		}
@@ -181,10 +179,10 @@ func (b *pipe) rest(now time.Duration, v view, t, thr float64) {
 // steer finds the limit while requests are held.
 func (b *pipe) steer(now time.Duration, v view, t, thr float64) {
 	b.peak = max(thr, decay*b.peak)
-	b.late.judge(now, v)
-	part := max(t*tooLong*b.late.cut, min(2*b.base, t*tooLong))
+	b.thin.judge(now, v)
+	part := max(t*tooLong*b.thin.cut, min(2*b.base, t*tooLong))
 	switch limit := b.peak * part; {
-	case b.late.cut < 1:
+	case b.thin.cut < 1:
 		b.limit = max(leastPipe, limit)
 	case b.standing:
 		b.limit = max(leastPipe, b.usual, limit)

@@ -1,6 +1,7 @@
 package shed_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -24,17 +25,47 @@ func TestBBRHoldsNobodyWhileTheServiceKeepsUp(t *testing.T) {
 	}
 }
 
-// Twenty times too much: the work that can be done is done.
+// Twenty times too much: the work that can be done is done. A service that works on all at once, on dear requests as on
+// cheap ones, loses some of it until its limit has come down.
 func TestBBRKeepsTheServiceBusyUnderOverload(t *testing.T) {
-	for _, base := range []service{workers, sharing, mixed, slow, twoCores} {
-		c := spike(base)
+	for _, test := range []struct {
+		name string
+		c    service
+		want float64 // of the capacity
+	}{
+		{"workers", workers, 0.95}, {"sharing", sharing, 0.95}, {"mixed", mixed, 0.95}, {"slow", slow, 0.95},
+		{"two cores", twoCores, 0.95}, {"random", random, 0.8}, {"thrashes", thrashes, 0.3},
+	} {
+		c := spike(test.c)
 		o := c.run(shed.Config{Concurrency: shed.BBR}, 40*sec)
-		if mean, _ := o.goodput(c, 20*sec, 30*sec); mean < 0.95 {
-			t.Errorf("%d workers: goodput %.2f of the capacity", c.workers, mean)
+		if mean, _ := o.goodput(c, 20*sec, 30*sec); mean < test.want {
+			t.Errorf("%s: goodput %.2f of the capacity", test.name, mean)
 		}
 		if mean, _ := o.goodput(c, 31*sec, 40*sec); mean < 0.45 {
-			t.Errorf("%d workers: goodput %.2f afterwards, want what arrives: 0.5", c.workers, mean)
+			t.Errorf("%s: goodput %.2f afterwards, want what arrives: 0.5", test.name, mean)
 		}
+	}
+}
+
+// Dear requests that are late however few are inside: a lower limit does not help, and is taken back.
+func TestBBRTakesBackALimitThatDoesNotHelp(t *testing.T) {
+	c := workers
+	c.work = func(r *rand.Rand) float64 { // one of five takes longer than its caller waits, alone
+		if r.IntN(5) == 0 {
+			return 4
+		}
+		return 0.25
+	}
+	c.timeout, c.load = 35*ms, between(0.5, 2, 5*sec, 30*sec)
+	o := c.run(shed.Config{Concurrency: shed.BBR}, 30*sec)
+	low := 0
+	for _, limit := range o.limits[1000:] {
+		if limit <= 8 {
+			low++
+		}
+	}
+	if low > len(o.limits)/10 {
+		t.Errorf("fewer in flight than workers in %d of %d looks", low, len(o.limits)-1000)
 	}
 }
 
