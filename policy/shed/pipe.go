@@ -164,7 +164,7 @@ func (b *pipe) learn(mean float64) {
 // rest follows the service while nobody is held, and engages.
 func (b *pipe) rest(now time.Duration, v view, t, thr float64) {
 	flying := float64(v.inFlight)
-	b.usual += (flying - b.usual) / 16
+	b.usual += (flying - b.usual) / 64
 	b.most = max(flying, b.most*(1-1.0/256))
 	b.peak = max(thr, b.peak*(1-1.0/512))
 	if b.standing || v.held {
@@ -183,7 +183,7 @@ func (b *pipe) steer(now time.Duration, v view, t, thr float64) {
 	part := max(t*tooLong*b.thin.cut, min(2*b.base, t*tooLong))
 	switch limit := b.peak * part; {
 	case b.thin.cut < 1:
-		b.limit = max(leastPipe, limit)
+		b.limit = max(leastPipe, b.usual, limit)
 	case b.standing:
 		b.limit = max(leastPipe, b.usual, limit)
 	case b.n > 0:

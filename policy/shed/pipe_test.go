@@ -1,7 +1,7 @@
 package shed_test
 
 import (
-	"math/rand/v2"
+	"math"
 	"testing"
 	"time"
 
@@ -47,25 +47,15 @@ func TestBBRKeepsTheServiceBusyUnderOverload(t *testing.T) {
 	}
 }
 
-// Dear requests that are late however few are inside: a lower limit does not help, and is taken back.
-func TestBBRTakesBackALimitThatDoesNotHelp(t *testing.T) {
-	c := workers
-	c.work = func(r *rand.Rand) float64 { // one of five takes longer than its caller waits, alone
-		if r.IntN(5) == 0 {
-			return 4
-		}
-		return 0.25
-	}
-	c.timeout, c.load = 35*ms, between(0.5, 2, 5*sec, 30*sec)
-	o := c.run(shed.Config{Concurrency: shed.BBR}, 30*sec)
-	low := 0
-	for _, limit := range o.limits[1000:] {
-		if limit <= 8 {
-			low++
-		}
-	}
-	if low > len(o.limits)/10 {
-		t.Errorf("fewer in flight than workers in %d of %d looks", low, len(o.limits)-1000)
+// A service that has become ten times slower, so that a request takes half of what its caller waits: many are late
+// however few are inside. What was usual before stays allowed, and what has piled up meanwhile is not usual.
+func TestBBRLeavesWorkToAServiceThatHasBecomeSlow(t *testing.T) {
+	c := service{workers: 50, mean: 10 * ms, work: randomWork}
+	c.slower = func(now time.Duration) float64 { return 1 + 9*min(math.Floor(now.Seconds()/5), 1) }
+	c.timeout, c.load = 200*ms, between(0.5, 1, 5*sec, 60*sec)
+	o := c.run(shed.Config{Concurrency: shed.BBR}, 60*sec)
+	if mean, _ := o.goodput(&c, 10*sec, 60*sec); mean < 0.04 {
+		t.Errorf("goodput %.3f of the capacity before, want 0.04 of 0.1", mean)
 	}
 }
 
