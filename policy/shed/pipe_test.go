@@ -48,11 +48,11 @@ func TestBBRKeepsTheServiceBusyUnderOverload(t *testing.T) {
 }
 
 // A service that has become ten times slower, so that a request takes half of what its caller waits: many are late
-// however few are inside. What was usual before stays allowed, and what has piled up meanwhile is not usual.
+// however few are inside, so that halving the limit does not help and is taken back.
 func TestBBRLeavesWorkToAServiceThatHasBecomeSlow(t *testing.T) {
 	c := service{workers: 50, mean: 10 * ms, work: randomWork}
 	c.slower = func(now time.Duration) float64 { return 1 + 9*min(math.Floor(now.Seconds()/5), 1) }
-	c.timeout, c.load = 200*ms, between(0.5, 1, 5*sec, 60*sec)
+	c.timeout, c.load = 200*ms, between(0.05, 1, 5*sec, 60*sec)
 	o := c.run(shed.Config{Concurrency: shed.BBR}, 60*sec)
 	if mean, _ := o.goodput(&c, 10*sec, 60*sec); mean < 0.04 {
 		t.Errorf("goodput %.3f of the capacity before, want 0.04 of 0.1", mean)
