@@ -13,16 +13,13 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
 	"github.com/abate-go/abate/adapter/abateprom"
-	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/hedge"
 )
 
 func main() {
 	metrics := must(abateprom.New(prometheus.DefaultRegisterer))
 	policy := abate.DefaultPolicy() // 3 retries, full jitter, 10 % retry budget
-	// The service of the story fails at once, which the default circuit breaker lets pass: it costs nobody anything.
-	policy.CircuitBreaker = breaker.Numbers() // opens when half of the attempts fail
-	policy.Timeout = 2 * time.Second
+	policy.Timeout, policy.CircuitBreaker.FailureRateThreshold = 2*time.Second, 0.5
 	policy.RetryMethods = []string{"/shop.Payment/Balance"}    // the others are repeated if they have an idempotency key
 	policy.Hedge = hedge.Config{Delay: 200 * time.Millisecond} // a second copy of what takes longer
 	policy.Observer = abate.ObserverFunc(logged)

@@ -6,12 +6,12 @@
 //
 // # Adaptive
 //
-// The kind Adaptive has no numbers. A detector learns from successes how long they take, as a histogram with a memory of
-// 2048 attempts, and which share of attempts has none. The surprise at an attempt that has had no success by some age is
-// -ln of the share of attempts of which that is true (Laplace's rule of succession). The circuit opens when there has
-// been no success for twice the time after which one is overdue (RFC 6298), and the surprises at all attempts since the
-// last one add up to 13.8 nats, which chance brings once in a million: a sequential test, as Wald's, with the last
-// success as its beginning. Quick failures are no reason to refuse anybody, and do not count.
+// The kind Adaptive has no numbers. A detector learns from successes how long they take, as a histogram with a memory
+// of 2048 attempts, and which share of attempts has none. The surprise at an attempt that has had no success by some
+// age is -ln of the share of attempts of which that is true (Laplace's rule of succession). The circuit opens when
+// there has been no success for twice the time after which one is overdue (RFC 6298), and the surprises at all
+// attempts since the last one add up to 13.8 nats, which chance brings once in a million: a sequential test, as
+// Wald's, with the last success as its beginning. Quick failures are no reason to refuse anybody, and do not count.
 //
 // A governor then sends probes, with a twelfth of the silence between two, at most 500 ms, so that a recovery is seen
 // 8 % of the outage late at most. Calls may wait for it: Hold, Look, Leave. The newest go first, because they have
