@@ -13,7 +13,7 @@
 // attempts since the last one add up to 13.8 nats, which chance brings once in a million: a sequential test, as
 // Wald's, with the last success as its beginning. Quick failures are no reason to refuse anybody, and do not count.
 //
-// A governor then sends probes, with a twelfth of the silence between two, at most 500 ms, so that a recovery is seen
+// A governor then sends probes, with a twelfth of the silence between two (of rare calls at most every fourth), at most 500 ms, so that a recovery is seen
 // 8 % of the outage late at most. Calls may wait for it: Hold, Look, Leave. The newest go first, because they have
 // the most time left. The first success makes the circuit half-open, with as many attempts as are usually out
 // (Little's law); a quick success adds one, a slow attempt halves them. A success of an attempt from before the
