@@ -13,11 +13,11 @@
 // attempts since the last one add up to 13.8 nats, which chance brings once in a million: a sequential test, as
 // Wald's, with the last success as its beginning. Quick failures are no reason to refuse anybody, and do not count.
 //
-// A governor then sends probes, with a twelfth of the silence between two (of rare calls at most every fourth), at most 500 ms, so that a recovery is seen
-// 8 % of the outage late at most. Calls may wait for it: Hold, Look, Leave. The newest go first, because they have
-// the most time left. The first success makes the circuit half-open, with as many attempts as are usually out
-// (Little's law); a quick success adds one, a slow attempt halves them. A success of an attempt from before the
-// opening closes the circuit: the dependency is slow, not dead.
+// A governor then sends probes, with a twelfth of the silence between two (of rare calls at most every fourth), at
+// most 500 ms, so that a recovery is seen 8 % of the outage late at most. Calls may wait for it: Hold, Look, Leave.
+// The newest go first, because they have the most time left. The first success makes the circuit half-open, with as
+// many attempts as are usually out (Little's law); a quick success adds one, a slow attempt halves them. A success of
+// an attempt from before the opening closes the circuit: the dependency is slow, not dead.
 //
 // What nobody can do: a dependency that is called once a minute is learned in minutes, and where a probe is all the
 // load there is, probing is no cheaper than calling.
