@@ -22,6 +22,7 @@ func BenchmarkDo(b *testing.B) {
 		{"pass-through", abate.Policy{}},
 		{"retry", abate.Policy{Retry: retry.Config{MaxRetries: 3}}},
 		{"breaker", abate.Policy{CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5}}},
+		{"default", abate.DefaultPolicy()},
 		{"full", fullPolicy()},
 		{"full and timeouts", timeouts},
 		{"refused", abate.Policy{CircuitBreaker: breaker.Config{Mode: breaker.ForcedOpen}}},

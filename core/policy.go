@@ -46,10 +46,10 @@ type Policy struct {
 	InternalHeaders InternalHeaders `yaml:"internalHeaders" enum:"send|omit" example:"omit"`
 
 	// RetryOn lists what may be retried. It replaces the adapter's own list (HTTP: 408, 429, 500, 502, 503, 504 and
-	// errors of the connection): a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure",
-	// "reset", "timeout" or "error" (any error), or a gRPC code such as "UNAVAILABLE". Codes say too that gRPC methods
-	// may be repeated, see retryMethods. It holds for functions under abate.Do too: without "error" an ordinary Go
-	// error is not retried.
+	// errors of the connection): a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504),
+	// "connect-failure", "reset", "timeout" or "error" (any error), or a gRPC code such as "UNAVAILABLE". Codes say
+	// too that gRPC methods may be repeated, see retryMethods. It holds for functions under abate.Do too: without
+	// "error" an ordinary Go error is not retried.
 	RetryOn []string `yaml:"retryOn" example:"[gateway-error, connect-failure]"`
 	// NeverRetryOn lists what may not be retried, whatever else says so. Same words as retryOn.
 	NeverRetryOn []string `yaml:"neverRetryOn" example:"[\"501\"]"`
@@ -88,14 +88,14 @@ type Policy struct {
 	// Budget is drawn from instead of a budget of the guard's own, so that the guards of one server share it;
 	// RetryBudget is then not looked at. nil for none. Not in the policy file.
 	Budget *budget.Budget `yaml:"-"`
-	// SharedBudget is drawn from beside the guard's own budget: one for an endpoint, and one for all. A retry or hedge
-	// draws from both or from neither, and first attempts earn for both. Make it with budget.New, once, and put it into
-	// the policies of all guards that share it. nil for none. Not in the policy file.
+	// SharedBudget is drawn from beside the guard's own budget: one for an endpoint, and one for all. A retry or
+	// hedge draws from both or from neither, and first attempts earn for both. Make it with budget.New, once, and put
+	// it into the policies of all guards that share it. nil for none. Not in the policy file.
 	SharedBudget *budget.Budget `yaml:"-"`
 	// Observer is told what the guard does; nil for none. Not in the policy file.
 	Observer Observer `yaml:"-"`
-	// Rand is the source of random numbers; nil takes math/rand/v2. It must be safe for concurrent use unless the guard
-	// is driven by one goroutine. A simulator or test sets it. Not in the policy file.
+	// Rand is the source of random numbers; nil takes math/rand/v2. It must be safe for concurrent use unless the
+	// guard is driven by one goroutine. A simulator or test sets it. Not in the policy file.
 	Rand func() uint64 `yaml:"-"`
 }
 
@@ -154,20 +154,21 @@ type Fallback struct {
 	// Shared says that an answer belongs to everybody who agrees in the headers of identity. Without it an answer is
 	// kept only if its service says that it is shared, by "Cache-Control: public" or s-maxage.
 	Shared bool `yaml:"shared"`
-	// Identity names the request headers that tell whose an answer is: one that is kept is given only to requests that
-	// agree in all of them. Empty means the headers that callers under protect, and keys of their rate limits, are told
-	// by.
+	// Identity names the request headers that tell whose an answer is: one that is kept is given only to requests
+	// that agree in all of them. Empty means the headers that callers under protect, and keys of their rate limits,
+	// are told by.
 	Identity []string `yaml:"identity" example:"[X-Tenant]"`
 }
 
 // Enabled reports whether there is an answer to give.
 func (f Fallback) Enabled() bool { return !f.Disabled && f.Status != 0 }
 
-// DefaultPolicy is storm-safe: 3 retries with exponential back-off from 100 ms (×2, 10 s cap, full jitter), retries and
-// hedges together at most 10 % of first attempts plus a reserve of 10, and a circuit breaker of the kind Adaptive, which
-// learns how the dependency answers and has no numbers. It sets no timeout: how long an answer may take, only you know.
-// It rests on random systems (package sim/harm, docs/harm.md): there it is compared with no policy at all. Fields left
-// zero take the default that their comment names; Guard.Describe shows them all written out.
+// DefaultPolicy is storm-safe: 3 retries with exponential back-off from 100 ms (×2, 10 s cap, full jitter), retries
+// and hedges together at most 10 % of first attempts plus a reserve of 10, and a circuit breaker of the kind
+// Adaptive, which learns how the dependency answers and has no numbers. It sets no timeout: how long an answer may
+// take, only you know. It rests on random systems (package sim/harm, docs/harm.md): there it is compared with no
+// policy at all. Fields left zero take the default that their comment names; Guard.Describe shows them all written
+// out.
 func DefaultPolicy() Policy {
 	return Policy{
 		Retry:          Retry{MaxRetries: 3},
@@ -176,15 +177,15 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// ConnectionPolicy is for opening connections to a database, a cache or a broker, of which every client lost all at the
-// same moment. An attempt may take 5 s and is tried again once or twice; after 3 failures in a row the circuit opens,
-// and then one probe at a time looks whether the other side is back, after 100 ms at first and every 0.7 to 1 s at
-// last, drawn at random. Callers wait for it, within their deadline and 5 s. Before a failure connections are opened
-// freely. Once the other side is back from an outage, each instance has one connection at once, and twice as many in
-// each round after that: a round is half as long as the outage was, at most 1 s, which is how long other instances take
-// to notice. So fifty instances that share a hundred places all have one, before some have many. A refusal for too many
-// halves it. The numbers rest on tests/outages and tests/pods. adapter/abatesql, abatenet and abatepgx open connections
-// under it.
+// ConnectionPolicy is for opening connections to a database, a cache or a broker, of which every client lost all at
+// the same moment. An attempt may take 5 s and is tried again once or twice; after 3 failures in a row the circuit
+// opens, and then one probe at a time looks whether the other side is back, after 100 ms at first and every 0.7 to 1
+// s at last, drawn at random. Callers wait for it, within their deadline and 5 s. Before a failure connections are
+// opened freely. Once the other side is back from an outage, each instance has one connection at once, and twice as
+// many in each round after that: a round is half as long as the outage was, at most 1 s, which is how long other
+// instances take to notice. So fifty instances that share a hundred places all have one, before some have many. A
+// refusal for too many halves it. The numbers rest on tests/outages and tests/pods. adapter/abatesql, abatenet and
+// abatepgx open connections under it.
 func ConnectionPolicy() Policy {
 	return Policy{
 		AttemptTimeout: 5 * time.Second,

@@ -16,10 +16,12 @@ const (
 	// waits for an open circuit only as long as it takes to find a false alarm out, and slow attempts are not tried
 	// again.
 	Scarce Caller = 1 << iota
-	// ComesBack: what failed is tried again by the caller sooner or later, as a message of a queue is. The failure of
-	// its first attempt counts against the circuit breaker also if it came at once, and an open circuit refuses it at
-	// once.
+	// ComesBack: what failed is tried again by the caller sooner or later, as a message of a queue is. An open circuit
+	// refuses it at once.
 	ComesBack
+	// Fresh, of a call that comes back: it is made for the first time. The failure of its first attempt counts against
+	// the circuit breaker also if it came at once; later ones may be the message's own fault.
+	Fresh
 	// Gone: the caller has given the call up. Abort says so to the circuit breaker, if an answer was due.
 	Gone
 )
@@ -37,7 +39,7 @@ func (k Caller) verdict(class Class, left, first bool) breaker.Result {
 	switch {
 	case class == Ignored && left:
 		return breaker.Abandoned
-	case class != Success && class != Ignored && k&ComesBack != 0 && first:
+	case class != Success && class != Ignored && k&Fresh != 0 && first:
 		return breaker.Costly
 	}
 	return breakerResult[class&3]

@@ -67,8 +67,13 @@ func (d *delivery) Attempt(ctx context.Context, _ core.Sending) (none struct{}, 
 	return none, err
 }
 
-// Caller says that a message comes back.
-func (d *delivery) Caller() core.Caller { return core.ComesBack }
+// Caller says that a message comes back, and whether this is its first delivery.
+func (d *delivery) Caller() core.Caller {
+	if d.message.Delivery > 1 {
+		return core.ComesBack
+	}
+	return core.ComesBack | core.Fresh
+}
 
 func (d *delivery) catch(err *error) {
 	if v := recover(); v != nil {

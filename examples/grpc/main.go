@@ -18,8 +18,8 @@ import (
 
 func main() {
 	metrics := must(abateprom.New(prometheus.DefaultRegisterer))
-	policy := abate.DefaultPolicy() // 3 retries, full jitter, 10 % retry budget, circuit breaker
-	policy.Timeout = 2 * time.Second
+	policy := abate.DefaultPolicy() // 3 retries, full jitter, 10 % retry budget
+	policy.Timeout, policy.CircuitBreaker.FailureRateThreshold = 2*time.Second, 0.5
 	policy.RetryMethods = []string{"/shop.Payment/Balance"}    // the others are repeated if they have an idempotency key
 	policy.Hedge = hedge.Config{Delay: 200 * time.Millisecond} // a second copy of what takes longer
 	policy.Observer = abate.ObserverFunc(logged)

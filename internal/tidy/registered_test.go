@@ -40,7 +40,7 @@ var known = spread{
 	},
 	sections: map[string]int{
 		"Bulkhead":         13,
-		"CircuitBreaker":   23,
+		"CircuitBreaker":   24,
 		"Hedge":            20,
 		"Idempotency":      23,
 		"Kafka":            15,

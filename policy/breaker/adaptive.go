@@ -19,6 +19,8 @@ const (
 	// probesPerSilence is how many probes are sent while the silence doubles, about: the gap between two is the silence
 	// so far, divided by it. So a probe comes at the latest 8 % of the outage after its end.
 	probesPerSilence = 12
+	// fewer is how many calls there are to a probe at least where calls are rare.
+	fewer = 4
 	// longestGap is the longest time between two probes.
 	longestGap = 500 * time.Millisecond
 )
@@ -37,6 +39,8 @@ type adaptive struct {
 	begun   bool          // an attempt has: good and idle are times
 	good    time.Duration // when the last success was, idle times left out
 	idle    time.Duration // when the last attempt ended, if none is out
+	asked   time.Duration // when a call asked last
+	every   time.Duration // the time from one call to the next, smoothed
 	judged  time.Duration // when the detector looked last
 	costs   float32       // surprise at the costly failures among them
 	failing float32       // surprise at the attempts that have failed since the last one, whatever their age
@@ -62,6 +66,7 @@ func (a *adaptive) allow(now, patience time.Duration) (p Permit, ok bool, change
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.learned.given(patience)
+	a.came(now)
 	change = a.judge(now)
 	if !a.admits(now) || a.current() == Open && a.hopeless(now, patience) {
 		return Permit{mark: refused}, false, change
@@ -109,9 +114,17 @@ func (a *adaptive) begin(now, patience time.Duration) Permit {
 	return a.flights.begin(now, patience)
 }
 
-// gap returns the time from one probe to the next.
+// gap returns the time from one probe to the next: a share of the silence. Where calls come so rarely that each of them
+// would be a probe, it is longer, so that three of four are not sent, but for a silence that has only begun.
 func (a *adaptive) gap(now time.Duration) time.Duration {
-	return min(max(now-a.good, 0)/probesPerSilence, longestGap)
+	silence := max(now-a.good, 0)
+	return min(max(silence/probesPerSilence, min(fewer*a.every, silence/fewer)), longestGap)
+}
+
+// came notes that a call asks. A call that comes after a long time says that much, and no more.
+func (a *adaptive) came(now time.Duration) {
+	a.every += (min(max(now-a.asked, 0), 2*longestGap) - a.every) / 16
+	a.asked = now
 }
 
 // silent reports whether there has been no success for so long that it may mean something: twice the time after which

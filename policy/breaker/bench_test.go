@@ -15,6 +15,7 @@ var closedConfigs = []struct {
 	{"count100", breaker.Config{FailureRateThreshold: 0.5, SlidingWindow: breaker.Window{Calls: 100}}},
 	{"time10s", breaker.Config{FailureRateThreshold: 0.5}},
 	{"time10s_slow", breaker.Config{FailureRateThreshold: 0.5, SlowCallRateThreshold: 0.8}},
+	{"adaptive", breaker.Config{Kind: breaker.Adaptive}},
 }
 
 // BenchmarkClosed is Allow and Record of a success, the time standing still: what the policy itself costs.

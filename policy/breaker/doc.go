@@ -1,26 +1,26 @@
 // Package breaker decides when to stop calling a dependency, and how to come back.
 //
-// A dependency that is down does not get better by being called, and a caller that waits for it ties up what
-// other callers need. A circuit breaker watches results, stops the calls when they are not answered, and finds out when
+// A dependency that is down does not get better by being called, and a caller that waits for it ties up what other
+// callers need. A circuit breaker watches results, stops the calls when they are not answered, and finds out when
 // they are again. There are two kinds.
 //
 // # Adaptive
 //
-// The kind Adaptive has no numbers. A detector learns from successes how long they take, as a histogram with a memory of
-// 2048 attempts, and which share of attempts has none. The surprise at an attempt that has had no success by some age is
-// -ln of the share of attempts of which that is true (Laplace's rule of succession). The circuit opens when there has
-// been no success for twice the time after which one is overdue (RFC 6298), and the surprises at all attempts since the
-// last one add up to 13.8 nats, which chance brings once in a million: a sequential test, as Wald's, with the last
-// success as its beginning. Quick failures are no reason to refuse anybody, and do not count.
+// The kind Adaptive has no numbers. A detector learns from successes how long they take, as a histogram with a memory
+// of 2048 attempts, and which share of attempts has none. The surprise at an attempt that has had no success by some
+// age is -ln of the share of attempts of which that is true (Laplace's rule of succession). The circuit opens when
+// there has been no success for twice the time after which one is overdue (RFC 6298), and the surprises at all
+// attempts since the last one add up to 13.8 nats, which chance brings once in a million: a sequential test, as
+// Wald's, with the last success as its beginning. Quick failures are no reason to refuse anybody, and do not count.
 //
-// A governor then sends probes, with a twelfth of the silence between two, at most 500 ms, so that a recovery is seen 8 %
-// of the outage late at most. Calls may wait for it: Hold, Look, Leave. The newest go first, because they have the most
-// time left. The first success makes the circuit half-open, with as many attempts as are usually out (Little's law); a
-// quick success adds one, a slow attempt halves them. A success of an attempt from before the opening closes the
-// circuit: the dependency is slow, not dead.
+// A governor then sends probes, with a twelfth of the silence between two (of rare calls at most every fourth), at
+// most 500 ms, so that a recovery is seen 8 % of the outage late at most. Calls may wait for it: Hold, Look, Leave.
+// The newest go first, because they have the most time left. The first success makes the circuit half-open, with as
+// many attempts as are usually out (Little's law); a quick success adds one, a slow attempt halves them. A success of
+// an attempt from before the opening closes the circuit: the dependency is slow, not dead.
 //
-// What nobody can do: a dependency that is called once a minute is learned in minutes, and where a probe is all the load
-// there is, probing is no cheaper than calling.
+// What nobody can do: a dependency that is called once a minute is learned in minutes, and where a probe is all the
+// load there is, probing is no cheaper than calling.
 //
 // # Thresholds
 //
@@ -77,5 +77,8 @@
 // rejection takes 3 ns, a failure that opens nothing adds about 15 ns. None allocates and none takes a lock,
 // except that a time window turns once per tenth, and the clock of hanging calls once per eighth of the slow
 // threshold, under one. One read of the system's clock costs three times as much as the whole time window (figures
-// from the benchmarks of this package on one core). A breaker needs about 1 KB; a count window adds two bits a call.
+// from the benchmarks of this package on one core). A breaker needs about 2 KB; a count window adds two bits a call.
+//
+// The kind Adaptive takes a lock twice per call, and with that about twice the time of slow-call detection. It needs 24
+// bytes for each attempt of the most that were ever out at once, and allocates for them only, and for calls that wait.
 package breaker

@@ -55,7 +55,9 @@ func (cs *calls) begin(ti uint32, k int32, which int) {
 	if t.tree && !edge.naive {
 		c.Under(tr.trees.at(ti))
 	}
-	c.Caller = edge.by
+	if c.Caller = edge.by; c.Caller == core.ComesBack && !t.again {
+		c.Caller |= core.Fresh
+	}
 	guard := cs.guards.of[t.inst][edge.slot]
 	cs.take(ci, guard.Begin(&c.Call, time.Duration(w.now), t.deadlineOf()))
 }

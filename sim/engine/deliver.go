@@ -162,7 +162,7 @@ func (cs *consumers) handOut(l *lane, mi uint32) {
 	}
 	ti, t := cs.traffic.tasks.get()
 	*t = task{root: true, inst: l.owner, since: now, mark: uint32(bin), window: window, user: mi + 1, poison: m.poison,
-		deadline: int64(core.NoDeadline)}
+		again: m.delivery > 0, deadline: int64(core.NoDeadline)}
 	if d := cs.groups[l.node].config.HandlerTimeout; d > 0 {
 		t.deadline = now + int64(d)
 	}

@@ -44,6 +44,7 @@ type task struct {
 	failed  EndKind // how the call ended that spoilt it; 0 while all is well
 	ranked  bool    // priority is set
 	root    bool
+	again   bool // is not the first delivery of its message
 	poison  bool // is the delivery of a message that nobody can handle
 	connect bool // is the making of a connection
 	tree    bool // it came with an allowance: see trees
