@@ -172,7 +172,7 @@ func TestDefaultsAreThoseOfTheLibrary(t *testing.T) {
 
 // The worst systems are files that anybody can run, and see the same.
 func TestWorstSystemsAreScenarios(t *testing.T) {
-	policies := choose(t, "guard", "gate", "both")
+	policies := choose(t, "guard", "tuned")
 	systems := []int{13, 27, 29, 33, 10}
 	if racing {
 		systems = systems[:1]
