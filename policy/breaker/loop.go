@@ -9,19 +9,25 @@ import (
 const rare = 3
 
 // reset begins anew. Attempts that are out stay known, so that their permits find their places; who waits is left to
-// Look.
-func (a *adaptive) reset() {
+// Look, and to be woken.
+func (a *adaptive) reset() (woken []*Waiter) {
 	a.mu.Lock()
-	var woken []*Waiter
-	for w := a.line.newest; w != nil; w = w.older {
-		woken = append(woken, w)
+	defer a.mu.Unlock()
+	for i := range a.flights.places {
+		a.flights.places[i].foreign = true
 	}
 	a.learned = learned{}
 	a.begun, a.good, a.idle, a.judged, a.ended, a.failing, a.costs = false, 0, 0, math.MinInt64/2, 0, 0, 0
 	a.typical, a.advised, a.out, a.places = 0, false, 0, 0
 	a.state.Store(uint32(Closed))
-	a.mu.Unlock()
-	wake(woken)
+	return a.line.all()
+}
+
+// waiters returns who waits, to be woken.
+func (a *adaptive) waiters() []*Waiter {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.line.all()
 }
 
 // taken returns the permit that a waiter has been given, once.
@@ -86,9 +92,8 @@ func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
 	if a.good > began {
 		return false
 	}
-	a.learned.surprises(&a.doubts)
-	_, late := a.flights.sum(now, &a.doubts, a.learned.overdue())
-	return a.learned.surprise(age) < rare || late > 0
+	overdue := a.learned.overdue()
+	return a.learned.surprise(age) < rare || a.flights.began(a.good-overdue, now-overdue) > 0
 }
 
 // brokeOff takes an answer that has begun well and broke off. One that has flowed for longer than callers wait says
@@ -139,9 +144,9 @@ func (a *adaptive) snapshot(now time.Duration, s *Snapshot) {
 		l.Silence = max(now-a.good, 0)
 	}
 	a.learned.surprises(&a.doubts)
-	nats, late := a.flights.sum(now, &a.doubts, l.Overdue)
-	if l.Late = late; a.silent(now) {
-		l.Surprise = float64(nats + a.ended)
+	l.Late = a.flights.began(math.MinInt64, now-l.Overdue)
+	if a.silent(now) {
+		l.Surprise = float64(a.flights.sum(now, a.good, &a.doubts) + a.ended)
 	}
 	switch s.State {
 	case Open:
@@ -151,5 +156,5 @@ func (a *adaptive) snapshot(now time.Duration, s *Snapshot) {
 		s.Probes = a.out
 		l.Places = int(a.places)
 	}
-	s.Hanging = late
+	s.Hanging = l.Late
 }

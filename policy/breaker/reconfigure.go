@@ -11,9 +11,24 @@ import "time"
 // the caller knows, and can report it when it holds no lock of its own.
 func (b *Breaker) Reconfigure(now time.Duration, c Config) Change {
 	c = c.effective()
+	change, woken := b.replace(now, &c)
+	wake(woken)
+	return change
+}
+
+// replace is Reconfigure but for waking those who wait for a circuit that is another one now.
+func (b *Breaker) replace(now time.Duration, c *Config) (change Change, woken []*Waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.adopt(b.cur.Load(), &c, now)
+	p := b.cur.Load()
+	change = b.adopt(p, c, now)
+	switch q := b.cur.Load(); {
+	case p.loop != q.loop || p.loop && p.cfg.Disabled != c.Disabled:
+		woken = b.loop.reset()
+	case q.shadow && !p.shadow:
+		woken = b.loop.waiters()
+	}
+	return change, woken
 }
 
 func (b *Breaker) adopt(p *phase, c *Config, now time.Duration) Change {
@@ -27,11 +42,10 @@ func (b *Breaker) adopt(p *phase, c *Config, now time.Duration) Change {
 		if c.forced() {
 			next, reason = phase{state: Open}, reasonForced
 		}
-		change := b.enter(next, c, now, reason)
-		b.loop.reset()
-		return change
-	case p.loop:
-		return b.publish(*p, c, now, reasonReconfigured)
+		return b.enter(next, c, now, reason)
+	case p.loop: // whose state is not that of the phase
+		b.cur.Store(p.settle(c))
+		return Change{}
 	case c.forced():
 		return b.enter(phase{state: Open}, c, now, reasonForced)
 	case p.forced || !c.Enabled() || !p.cfg.Enabled():
