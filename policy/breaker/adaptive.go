@@ -189,7 +189,7 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 		return nil, change
 	}
 	if flight.foreign {
-		return a.release(now), change
+		return nil, change
 	}
 	serial := p.gen & serials
 	if r == Neutral && now == p.start && a.current() == Open && since(serial, a.round) {

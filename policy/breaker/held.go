@@ -61,14 +61,6 @@ func (l *line) remove(w *Waiter) {
 	l.length--
 }
 
-// all returns everybody in the line.
-func (l *line) all() (all []*Waiter) {
-	for w := l.newest; w != nil; w = w.older {
-		all = append(all, w)
-	}
-	return all
-}
-
 // take takes the newest out that has time for an attempt of usual length. Those without are left where they are: their
 // time is nearly up.
 func (l *line) take(now, usual time.Duration) *Waiter {
@@ -132,6 +124,15 @@ func (a *adaptive) leave(now time.Duration, w *Waiter) (woken []*Waiter) {
 		a.line.remove(w)
 	}
 	return a.release(now)
+}
+
+// withdraw takes a waiter out of the line where nobody may wait any more.
+func (a *adaptive) withdraw(w *Waiter) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w.waits {
+		a.line.remove(w)
+	}
 }
 
 // release lets those who wait begin, newest first, as far as attempts may. It returns whom to wake: them, and who looks

@@ -14,8 +14,7 @@ const (
 
 // Holds reports whether a call that Allow has refused may wait: Hold it.
 func (b *Breaker) Holds() bool {
-	p := b.cur.Load()
-	return p.loop && !p.shadow && p.cfg.WhileOpen != Refuse
+	return b.cur.Load().holds()
 }
 
 // Hold puts a call that Allow has refused in the line of those who wait for the circuit. deadline is when its caller
@@ -29,8 +28,9 @@ func (b *Breaker) Hold(now, deadline, patience time.Duration, w *Waiter) (permit
 // Look asks what has become of a call that is held: when it is woken, and when the time has come that Hold or Look has
 // returned, which is Never for one that will be woken.
 func (b *Breaker) Look(now time.Duration, w *Waiter) (permit Permit, v Verdict, look time.Duration) {
-	if p := b.cur.Load(); !p.loop || p.shadow || p.cfg.Disabled {
-		if permit, admitted := b.Leave(now, w); admitted {
+	if !b.cur.Load().holds() { // any more: nor does it release anybody else
+		b.loop.withdraw(w)
+		if permit, ok := b.loop.taken(w); ok {
 			return permit, Admitted, 0
 		}
 		if permit, ok := b.Allow(now); ok {

@@ -8,8 +8,8 @@ import (
 // rare is the surprise, in nats, from which an attempt without a success is an exception: one of twenty has none by then.
 const rare = 3
 
-// reset begins anew. Attempts that are out stay known, so that their permits find their places; who waits is left to
-// Look, and to be woken.
+// reset begins anew. Attempts that are out stay known, so that their permits find their places. It returns who waited,
+// to be woken.
 func (a *adaptive) reset() (woken []*Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -20,14 +20,21 @@ func (a *adaptive) reset() (woken []*Waiter) {
 	a.begun, a.good, a.idle, a.judged, a.ended, a.failing, a.costs = false, 0, 0, math.MinInt64/2, 0, 0, 0
 	a.typical, a.advised, a.out, a.places = 0, false, 0, 0
 	a.state.Store(uint32(Closed))
-	return a.line.all()
+	for w := a.line.newest; w != nil; w = a.line.newest {
+		a.line.remove(w)
+		woken = append(woken, w)
+	}
+	return woken
 }
 
 // waiters returns who waits, to be woken.
-func (a *adaptive) waiters() []*Waiter {
+func (a *adaptive) waiters() (all []*Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.line.all()
+	for w := a.line.newest; w != nil; w = w.older {
+		all = append(all, w)
+	}
+	return all
 }
 
 // taken returns the permit that a waiter has been given, once.

@@ -25,7 +25,7 @@ func (b *Breaker) replace(now time.Duration, c *Config) (change Change, woken []
 	switch q := b.cur.Load(); {
 	case p.loop != q.loop || p.loop && p.cfg.Disabled != c.Disabled:
 		woken = b.loop.reset()
-	case q.shadow && !p.shadow:
+	case p.holds() && !q.holds():
 		woken = b.loop.waiters()
 	}
 	return change, woken
