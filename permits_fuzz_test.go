@@ -708,7 +708,7 @@ func (x *permits) checkCircuit(st *abate.State, copies int) {
 	adaptive := p.Kind == breaker.Adaptive && p.Mode == breaker.Enforce
 	l := b.Learned
 	switch {
-	case x.plain && !adaptive && p.Enabled() && b.Probes > 2:
+	case x.plain && p.Kind != breaker.Adaptive && b.Probes > 2:
 		x.t.Errorf("%d probes are out", b.Probes)
 	case l.Held > held || l.Held+l.InFlight > copies+held, x.plain && adaptive && l.Held+l.InFlight != copies+held:
 		x.t.Errorf("%d calls wait for the circuit and %d attempts are in the air; it knows of %d and %d", held, copies, l.Held,
