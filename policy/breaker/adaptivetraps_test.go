@@ -301,3 +301,12 @@ func TestAProbeThatIsNotSentIsNoProbe(t *testing.T) {
 		t.Errorf("nothing was sent, and the next probe is %v away", in)
 	}
 }
+
+func TestAHangFromTheBeginningIsProbedAndNoMore(t *testing.T) {
+	for _, patience := range []time.Duration{50 * ms, s, 5 * s, 60 * s} {
+		if sent, _ := hang(adaptive(), 0, 60*s, 20*ms, patience, breaker.Failure); sent > 200 {
+			t.Errorf("callers give it %v: %d of 3000 calls were sent, though none was ever answered; want at most 200", patience,
+				sent)
+		}
+	}
+}

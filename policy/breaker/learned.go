@@ -126,11 +126,12 @@ func (l *learned) limit() time.Duration {
 }
 
 // overdue returns the age at which a success is late: TCP's retransmission timeout (RFC 6298), but at least twice what
-// a success takes, and at most half of what callers give it. Before the first success it is that half.
+// a success takes, and at most half of what callers give it. Before the first success it is that half, or
+// that of unknownPatience: that callers would wait for a minute does not mean that an answer may take so long.
 func (l *learned) overdue() time.Duration {
 	half := l.limit() / 2
 	if l.successes == 0 {
-		return half
+		return min(half, unknownPatience/2)
 	}
 	return min(max(l.smoothed+max(4*l.variation, l.smoothed), shortest), half)
 }
