@@ -711,7 +711,7 @@ func (x *permits) checkCircuit(st *abate.State, copies int) {
 	case x.plain && p.Kind != breaker.Adaptive && b.Probes > 2:
 		x.t.Errorf("%d probes are out", b.Probes)
 	case l.Held > held || l.Held+l.InFlight > copies+held, x.plain && adaptive && l.Held+l.InFlight != copies+held:
-		x.t.Errorf("%d calls wait for the circuit and %d attempts are in the air; it knows of %d and %d", held, copies, l.Held,
+		x.t.Errorf("%d calls wait and %d attempts are in the air; the circuit knows of %d and %d", held, copies, l.Held,
 			l.InFlight)
 	}
 }

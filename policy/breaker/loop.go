@@ -27,8 +27,15 @@ func (a *adaptive) reset() (woken []*Waiter) {
 	return woken
 }
 
-// waiters returns who waits, to be woken.
-func (a *adaptive) waiters() (all []*Waiter) {
+// reconfigured begins anew, if the breaker has come to be of this kind, or no longer is. It returns who is to be woken,
+// because nobody may wait any more.
+func (a *adaptive) reconfigured(was, is *phase) (all []*Waiter) {
+	switch {
+	case was.loop != is.loop || was.loop && was.cfg.Disabled != is.cfg.Disabled:
+		return a.reset()
+	case is.holds() || !was.holds():
+		return nil
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for w := a.line.newest; w != nil; w = w.older {

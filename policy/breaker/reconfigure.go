@@ -11,24 +11,13 @@ import "time"
 // the caller knows, and can report it when it holds no lock of its own.
 func (b *Breaker) Reconfigure(now time.Duration, c Config) Change {
 	c = c.effective()
-	change, woken := b.replace(now, &c)
+	b.mu.Lock()
+	was := b.cur.Load()
+	change := b.adopt(was, &c, now)
+	woken := b.loop.reconfigured(was, b.cur.Load())
+	b.mu.Unlock()
 	wake(woken)
 	return change
-}
-
-// replace is Reconfigure but for waking those who wait for a circuit that is another one now.
-func (b *Breaker) replace(now time.Duration, c *Config) (change Change, woken []*Waiter) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.cur.Load()
-	change = b.adopt(p, c, now)
-	switch q := b.cur.Load(); {
-	case p.loop != q.loop || p.loop && p.cfg.Disabled != c.Disabled:
-		woken = b.loop.reset()
-	case p.holds() && !q.holds():
-		woken = b.loop.waiters()
-	}
-	return change, woken
 }
 
 func (b *Breaker) adopt(p *phase, c *Config, now time.Duration) Change {
