@@ -113,13 +113,13 @@ func (a *adaptive) gap(now time.Duration) time.Duration {
 	return min(max(now-a.good, 0)/probesPerSilence, longestGap)
 }
 
-// silent reports whether there has been no success for so long that it may mean something: twice the time after which
-// one is overdue. A time in which nothing was out is no silence.
+// silent reports whether there has been no success for so long that it may mean something. A time in which nothing was
+// out is no silence.
 func (a *adaptive) silent(now time.Duration) bool {
 	if a.flights.out == 0 {
 		now = min(now, a.idle)
 	}
-	return a.begun && now-a.good >= 2*a.learned.overdue()
+	return a.begun && now-a.good >= a.learned.silence()
 }
 
 // judge opens the circuit if what has happened since the last success is too surprising. It looks eight times in the
@@ -129,7 +129,7 @@ func (a *adaptive) judge(now time.Duration) (change Change) {
 	if state == Closed && a.costs >= alarm {
 		return a.open(now, reasonFailures)
 	}
-	if state == Open || !a.silent(now) || now-a.judged < a.learned.overdue()/8 {
+	if state == Open || !a.silent(now) || now-a.judged < a.learned.silence()/16 {
 		return change
 	}
 	a.judged = now
@@ -240,7 +240,7 @@ func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Chan
 
 // recovered closes the circuit if nobody has been kept out for as long as a silence takes to mean something.
 func (a *adaptive) recovered(now time.Duration) (change Change) {
-	if a.line.newest != nil || now-a.limited < 2*a.learned.overdue() {
+	if a.line.newest != nil || now-a.limited < a.learned.silence() {
 		return change
 	}
 	a.advised = false

@@ -7,8 +7,8 @@ import (
 	"github.com/abate-go/abate/policy/breaker"
 )
 
-// FuzzAdaptive drives a breaker of the kind Adaptive by bytes: attempts, results, waiters that look and leave, reloads. No
-// permit is given twice or lost, and once all is well again everybody passes.
+// FuzzAdaptive drives a breaker of the kind Adaptive by bytes: attempts, results, waiters that look and leave, reloads.
+// No permit is given twice or lost, and once all is well again everybody passes.
 func FuzzAdaptive(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
 	hang := []byte{}

@@ -160,7 +160,7 @@ func TestTheImpatientDoNotTakeThePlacesOfOthers(t *testing.T) {
 	p, _ = b.AllowFor(now, 5*ms) // an answer takes 20
 	b.Record(now+5*ms, p, breaker.Failure)
 	if places := b.Snapshot(now + 5*ms).Learned.Places; places != before {
-		t.Errorf("one that gave the dependency a quarter of the time that an answer takes: %d places, before %d", places, before)
+		t.Errorf("one that gave the dependency a quarter of what an answer takes: %d places, before %d", places, before)
 	}
 }
 

@@ -98,16 +98,16 @@ func (a *adaptive) look(now time.Duration, w *Waiter) (look time.Duration, woken
 	return a.lookAt(now, w), woken, change
 }
 
-// lookAt returns when the driver of a waiter is to look. Where that time has come already nobody in the line has time for
-// an attempt: then nobody looks out, until somebody comes who has.
+// lookAt returns when the driver of a waiter is to look. Where that time has come already nobody in the line has time
+// for an attempt: then nobody looks out, until somebody comes who has.
 func (a *adaptive) lookAt(now time.Duration, w *Waiter) time.Duration {
 	if w.admitted || a.line.lookout != w {
 		return Never
 	}
 	at := a.probeAt
 	if a.current() != Open {
-		overdue := a.learned.overdue()
-		at = max(after(a.good, 2*overdue), after(a.judged, max(overdue/8, 1)))
+		silence := a.learned.silence()
+		at = max(after(a.good, silence), after(a.judged, max(silence/16, 1)))
 	}
 	if at <= now {
 		a.line.lookout = nil

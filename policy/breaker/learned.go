@@ -89,8 +89,8 @@ func (l *learned) halve() {
 }
 
 // worn returns the surprise at one attempt that was given up at an age at which few are answered yet, in nats. Its age
-// says nothing then; but if all callers leave so early nothing else ever says anything. So what they have waited counts,
-// as if an answer were as likely in each moment: in units of what it takes.
+// says nothing then; but if all callers leave so early nothing else ever says anything. So what they have waited
+// counts, as if an answer were as likely in each moment: in units of what it takes.
 func (l *learned) worn(age time.Duration) float32 {
 	if l.smoothed == 0 {
 		return 0
@@ -126,14 +126,23 @@ func (l *learned) limit() time.Duration {
 }
 
 // overdue returns the age at which a success is late: TCP's retransmission timeout (RFC 6298), but at least twice what
-// a success takes, and at most half of what callers give it. Before the first success it is that half, or
-// that of unknownPatience: that callers would wait for a minute does not mean that an answer may take so long.
+// a success takes, and at most half of what callers give it. Before the first success it is that half.
 func (l *learned) overdue() time.Duration {
 	half := l.limit() / 2
 	if l.successes == 0 {
-		return min(half, unknownPatience/2)
+		return half
 	}
 	return min(max(l.smoothed+max(4*l.variation, l.smoothed), shortest), half)
+}
+
+// silence returns how long there may be no success before it means something: twice the time after which one is overdue.
+// Before the first success it is no longer than unknownPatience: that callers would wait for a minute does not mean that
+// answers take so long.
+func (l *learned) silence() time.Duration {
+	if l.successes == 0 {
+		return min(2*l.overdue(), unknownPatience)
+	}
+	return 2 * l.overdue()
 }
 
 // doubts is what the learned says of attempts without a success, by the class of their age: the surprise at one, in

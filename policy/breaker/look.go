@@ -18,9 +18,10 @@ func (b *Breaker) Holds() bool {
 }
 
 // Hold puts a call that Allow has refused in the line of those who wait for the circuit. deadline is when its caller
-// stops waiting, and patience how long its attempt may take, 0 if nobody has said: the line admits the newest of those who still have time for an attempt. It answers as Look does: the
-// circuit may have closed meanwhile. Whoever is held must come to be Admitted or Refused, or Leave.
-func (b *Breaker) Hold(now, deadline, patience time.Duration, w *Waiter) (permit Permit, v Verdict, look time.Duration) {
+// stops waiting, Never if he does not, and patience how long its attempt may take, 0 if nobody has said: the line admits
+// the newest of those who still have time for an attempt. It answers as Look does: the circuit may have closed
+// meanwhile. Whoever is held must come to be Admitted or Refused, or Leave.
+func (b *Breaker) Hold(now, deadline, patience time.Duration, w *Waiter) (p Permit, v Verdict, look time.Duration) {
 	b.loop.hold(deadline, patience, w)
 	return b.Look(now, w)
 }
@@ -46,8 +47,8 @@ func (b *Breaker) Look(now time.Duration, w *Waiter) (permit Permit, v Verdict, 
 	return Permit{}, Waits, look
 }
 
-// Leave takes a call out of the line: its time is up, or its caller has left. True means that it has been given a permit
-// already, which is the caller's to Record. For one that does not wait any more it does nothing.
+// Leave takes a call out of the line: its time is up, or its caller has left. True means that it has been given a
+// permit already, which is the caller's to Record. For one that does not wait any more it does nothing.
 func (b *Breaker) Leave(now time.Duration, w *Waiter) (permit Permit, admitted bool) {
 	wake(b.loop.leave(now, w))
 	return b.loop.taken(w)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// rare is the surprise, in nats, from which an attempt without a success is an exception: one of twenty has none by then.
+// rare is the surprise, in nats, from which an attempt without a success is an exception: one of twenty has none by
+// then.
 const rare = 3
 
 // reset begins anew. Attempts that are out stay known, so that their permits find their places. It returns who waited,
@@ -61,7 +62,7 @@ func (a *adaptive) waiting(timeout time.Duration, scarce bool) time.Duration {
 		timeout = a.learned.limit()
 	}
 	if scarce {
-		timeout = min(timeout, 2*a.learned.overdue())
+		timeout = min(timeout, a.learned.silence())
 	}
 	return timeout
 }
