@@ -519,7 +519,11 @@ func (x *permits) move(c *permitted) {
 		}
 		turn := !c.backsOff
 		c.asleep, c.backsOff = false, false
+		before := x.guard.StateAt(x.now).Bulkhead.InFlight
 		step := c.Resume(x.now)
+		if x.guard.StateAt(x.now).Bulkhead.InFlight > before { // it is back, if only to wait for the circuit
+			c.away, c.has = false, true
+		}
 		if turn && step.Action == core.Sleep {
 			x.t.Errorf("a call that has waited for its turn waits for another: %+v", step)
 		}
@@ -538,7 +542,10 @@ func (x *permits) enqueue(c *permitted) {
 		}
 	}()
 	step := c.Enqueue(x.now, c.w)
-	waits, c.has = true, c.has || step.Action == core.Queue // there was a place
+	waits = true
+	if step.Action == core.Queue { // there was a place
+		c.away, c.has = false, true
+	}
 	x.take(c, step)
 }
 
@@ -546,12 +553,12 @@ func (x *permits) leaveOrGo(c *permitted) {
 	switch n := x.dice.roll(4); {
 	case n < 2 && c.woken:
 		c.queued, c.woken = false, false
-		c.enqueue, c.has = false, true
+		c.enqueue, c.has, c.away = false, true, false
 		x.note("admitted")
 		x.take(c, c.Admitted(x.now))
 	case n == 2:
 		x.note("its time in the queue is up, woken %t", c.woken)
-		c.queued, c.has = false, c.has || c.woken
+		c.queued, c.has, c.away = false, c.has || c.woken, c.away && !c.woken
 		c.woken = false
 		x.take(c, c.LeaveQueue(x.now, c.w, nil))
 	case n == 3:
