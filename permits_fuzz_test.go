@@ -43,6 +43,8 @@ type permitted struct {
 	queued   bool
 	woken    bool
 	asleep   bool
+	has      bool // a permit of the bulkhead, before it is sent
+	circuit  bool // it is the circuit that it waits for
 	over     bool
 	flies    [core.MaxCopies]bool
 	handed   [core.MaxCopies]int // extra attempts, to the callee
@@ -129,6 +131,10 @@ func (x *permits) policy() abate.Policy {
 		b.Mode = []breaker.Mode{"", "", "", breaker.Shadow, breaker.ForcedOpen}[d.roll(5)]
 		if d.roll(3) == 1 {
 			b.SlowCallRateThreshold, b.SlowCallDurationThreshold = 0.9, 20*ms
+		}
+		if d.roll(2) == 1 {
+			*b = breaker.Config{Kind: breaker.Adaptive, Mode: b.Mode}
+			b.WhileOpen = []breaker.WhileOpen{"", breaker.Hold, breaker.Hold, breaker.Refuse}[d.roll(4)]
 		}
 	}
 	if p.Throttle.Enabled() {
@@ -273,6 +279,8 @@ func (x *permits) step() {
 		} else if x.ours.Withdraw(x.now, budget.Transient) {
 			x.note("others draw from the shared budget")
 		}
+	case n == 8 && d.roll(3) == 1:
+		x.outage()
 	case n == 6 && len(x.read) > 0:
 		x.tripSoon()
 		x.readOn(x.read[d.roll(len(x.read))])
@@ -327,6 +335,33 @@ func (x *permits) do(c *permitted, f func()) {
 		}
 	}
 	x.ledger.close(ended)
+}
+
+// outage has attempts of others, which are not in the books, teach the circuit that answers come at once, and then hang
+// until it opens.
+func (x *permits) outage() {
+	b := x.guard.Breaker()
+	if b == nil || x.guard.Describe().CircuitBreaker.Kind != breaker.Adaptive {
+		return
+	}
+	x.note("an outage")
+	deaf := x.deaf
+	x.deaf = 0
+	var hang []breaker.Permit
+	for n := range 40 {
+		p, ok := b.AllowFor(x.now, 100*ms)
+		switch {
+		case ok && n < 30:
+			b.Record(x.now, p, breaker.Success)
+		case ok:
+			hang = append(hang, p)
+		}
+	}
+	x.now += 60 * ms
+	for _, p := range hang {
+		b.Record(x.now, p, breaker.Failure)
+	}
+	x.deaf = deaf
 }
 
 // readOn brings an answer that goes on to its end, good or bad.
@@ -389,8 +424,10 @@ func (x *permits) begin() {
 	x.tripSoon()
 	x.note("call %d begins, of the tree %t, a repeat %d", len(x.calls), c.tree, c.repeat)
 	x.do(c, func() {
+		before := x.guard.StateAt(x.now).Bulkhead.InFlight
 		step := x.guard.Begin(&c.Call, x.now, deadline)
 		x.ledger.drawn(step)
+		c.has = x.guard.StateAt(x.now).Bulkhead.InFlight > before
 		x.take(c, step)
 	})
 }
@@ -399,16 +436,18 @@ func (x *permits) begin() {
 func (x *permits) take(c *permitted, step core.Step) {
 	switch step.Action {
 	case core.Attempt:
-		c.queued, c.woken, c.asleep, c.away = false, false, false, false
+		c.queued, c.woken, c.asleep, c.away, c.has = false, false, false, false, true
 		x.fly(c, 0)
 	case core.Sleep:
 		c.queued, c.woken, c.asleep, c.away = false, false, true, c.backsOff && c.lets && c.counted
+		c.has = !c.away
 		if !c.backsOff { // its turn has been taken
 			c.turn = true
 			x.sent++
 		}
 	case core.Queue:
-		c.enqueue = true
+		c.enqueue, c.queued, c.woken, c.asleep = true, false, false, false
+		c.circuit = !c.counted || c.has
 	case core.Queued:
 		c.queued = true
 	case core.Await:
@@ -449,7 +488,7 @@ func (x *permits) ended(c *permitted) {
 
 func (x *permits) abort(c *permitted) {
 	x.note("aborted")
-	if c.queued { // a driver that waits leaves the queue first
+	if c.queued && (!c.circuit || x.dice.roll(2) == 1) { // a driver that waits for a place leaves the queue first
 		x.take(c, c.LeaveQueue(x.now, c.w, context.Canceled))
 	}
 	c.Abort(x.now)
@@ -480,7 +519,11 @@ func (x *permits) move(c *permitted) {
 		}
 		turn := !c.backsOff
 		c.asleep, c.backsOff = false, false
+		before := x.guard.StateAt(x.now).Bulkhead.InFlight
 		step := c.Resume(x.now)
+		if x.guard.StateAt(x.now).Bulkhead.InFlight > before { // it is back, if only to wait for the circuit
+			c.away, c.has = false, true
+		}
 		if turn && step.Action == core.Sleep {
 			x.t.Errorf("a call that has waited for its turn waits for another: %+v", step)
 		}
@@ -500,6 +543,9 @@ func (x *permits) enqueue(c *permitted) {
 	}()
 	step := c.Enqueue(x.now, c.w)
 	waits = true
+	if step.Action == core.Queue { // there was a place
+		c.away, c.has = false, true
+	}
 	x.take(c, step)
 }
 
@@ -507,12 +553,13 @@ func (x *permits) leaveOrGo(c *permitted) {
 	switch n := x.dice.roll(4); {
 	case n < 2 && c.woken:
 		c.queued, c.woken = false, false
-		c.enqueue = false
+		c.enqueue, c.has, c.away = false, true, false
 		x.note("admitted")
 		x.take(c, c.Admitted(x.now))
 	case n == 2:
 		x.note("its time in the queue is up, woken %t", c.woken)
-		c.queued, c.woken = false, false
+		c.queued, c.has, c.away = false, c.has || c.woken, c.away && !c.woken
+		c.woken = false
 		x.take(c, c.LeaveQueue(x.now, c.w, nil))
 	case n == 3:
 		x.note("it leaves the queue, woken %t", c.woken)
@@ -637,8 +684,8 @@ func (x *permits) check() {
 		calls++
 		copies += c.inAir()
 		switch {
-		case !c.counted || c.enqueue:
-		case c.queued && !c.woken:
+		case !c.counted || c.enqueue && !c.circuit:
+		case c.queued && !c.woken && !c.circuit:
 			if waiting++; !c.away {
 				first++
 			}
@@ -663,9 +710,7 @@ func (x *permits) check() {
 	} else if p := x.guard.Describe(); x.plain && p.Throttle.Enabled() && !p.Throttle.Shadow && n != copies {
 		x.t.Errorf("the throttle waits for %d attempts, %d are in the air", n, copies)
 	}
-	if b := st.Breaker; b.Probes > copies+len(x.read) || b.Hanging > copies || x.plain && b.Probes > 2 {
-		x.t.Errorf("%d probes are out, %d attempts hang, %d are in the air", b.Probes, b.Hanging, copies)
-	}
+	x.checkCircuit(&st, copies)
 	if l := x.guard.Describe().RateLimit; x.plain && l.Enabled() && !l.Shadow {
 		if most := float64(l.Burst) + l.Limit.Tokens*(x.now-x.since+l.MaxWait).Seconds(); float64(x.sent) > most {
 			x.t.Errorf("%d turns were taken, the rate limit has %v", x.sent, most)
@@ -679,6 +724,29 @@ func (x *permits) check() {
 	if st.Budget < 0 || (x.budgeted || x.ours != nil) &&
 		float64(x.extra) > extraRatio*float64(x.first+x.lent)+extraReserve+lone {
 		x.t.Errorf("%d extra attempts for %d first ones, %v left", x.extra, x.first, st.Budget)
+	}
+}
+
+// checkCircuit compares the circuit breaker with the books.
+func (x *permits) checkCircuit(st *abate.State, copies int) {
+	b, held := st.Breaker, 0
+	for _, c := range x.live {
+		if c.queued && c.circuit {
+			held++
+		}
+	}
+	if b.Probes > copies+held+len(x.read) || b.Hanging > copies+held {
+		x.t.Errorf("%d probes are out, %d attempts hang, %d are in the air", b.Probes, b.Hanging, copies)
+	}
+	p := x.guard.Describe().CircuitBreaker
+	adaptive := p.Kind == breaker.Adaptive && p.Mode == breaker.Enforce
+	l := b.Learned
+	switch {
+	case x.plain && p.Kind != breaker.Adaptive && b.Probes > 2:
+		x.t.Errorf("%d probes are out", b.Probes)
+	case l.Held > held || l.Held+l.InFlight > copies+held, x.plain && adaptive && l.Held+l.InFlight != copies+held:
+		x.t.Errorf("%d calls wait and %d attempts are in the air; the circuit knows of %d and %d", held, copies, l.Held,
+			l.InFlight)
 	}
 }
 

@@ -100,10 +100,10 @@ func (a *adaptive) begin(now, patience time.Duration) Permit {
 	if !a.begun {
 		a.begun, a.good, a.idle = true, now, now
 	}
+	if state != Open && a.flights.out == 0 {
+		a.good += max(now-a.idle, 0)
+	}
 	if state == Closed {
-		if a.flights.out == 0 {
-			a.good += max(now-a.idle, 0)
-		}
 		a.typical += (float64(a.flights.out+1) - a.typical) / 64
 	} else {
 		a.out++
@@ -127,10 +127,13 @@ func (a *adaptive) came(now time.Duration) {
 	a.asked = now
 }
 
-// silent reports whether there has been no success for so long that it may mean something: twice the time after which
-// one is overdue.
+// silent reports whether there has been no success for so long that it may mean something. A time in which nothing was
+// out is no silence.
 func (a *adaptive) silent(now time.Duration) bool {
-	return a.begun && now-a.good >= 2*a.learned.overdue()
+	if a.flights.out == 0 {
+		now = min(now, a.idle)
+	}
+	return a.begun && now-a.good >= a.learned.silence()
 }
 
 // judge opens the circuit if what has happened since the last success is too surprising. It looks eight times in the
@@ -140,7 +143,7 @@ func (a *adaptive) judge(now time.Duration) (change Change) {
 	if state == Closed && a.costs >= alarm {
 		return a.open(now, reasonFailures)
 	}
-	if state == Open || !a.silent(now) || now-a.judged < a.learned.overdue()/8 {
+	if state == Open || !a.silent(now) || now-a.judged < a.learned.silence()/16 {
 		return change
 	}
 	a.judged = now
@@ -149,11 +152,25 @@ func (a *adaptive) judge(now time.Duration) (change Change) {
 		limit = doubt
 	}
 	a.learned.surprises(&a.doubts)
-	nats, _ := a.flights.sum(now, &a.doubts, 0)
-	if nats+a.ended < limit {
+	if a.flights.sum(now, a.good, &a.doubts)+a.ended < limit && !a.starved(now) {
 		return change
 	}
 	return a.open(now, reasonSilence)
+}
+
+// starved reports whether all places of a half-open circuit are taken by attempts that are overdue: if these never end
+// nobody else would ever begin.
+func (a *adaptive) starved(now time.Duration) bool {
+	if a.current() != HalfOpen || a.out < int(a.places) {
+		return false
+	}
+	overdue := a.learned.overdue()
+	for i := range a.flights.places {
+		if f := &a.flights.places[i]; f.serial != 0 && since(f.serial, a.round) && now-f.start < overdue {
+			return false
+		}
+	}
+	return true
 }
 
 // open begins to probe.
@@ -181,11 +198,17 @@ func (a *adaptive) enter(to State, now time.Duration, reason string) Change {
 func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waiter, change Change) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	limit, ok := a.flights.end(p)
+	flight, ok := a.flights.end(p)
 	if !ok {
 		return nil, change
 	}
+	if flight.foreign {
+		return nil, change
+	}
 	serial := p.gen & serials
+	if r == Neutral && now == p.start && a.current() == Open && since(serial, a.round) {
+		a.probeAt = min(a.probeAt, now) // it has not been sent: another may be the probe
+	}
 	if a.current() != Closed && since(serial, a.round) {
 		a.out--
 	}
@@ -194,8 +217,8 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 		change = a.succeeded(now, age, serial)
 	} else {
 		late := a.learned.overdue()
-		if limit > 0 {
-			late = min(late, limit)
+		if flight.limit > 0 {
+			late = min(late, flight.limit)
 		}
 		change = a.missed(now, age, serial, r, age >= late)
 	}
@@ -207,7 +230,7 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 
 // succeeded takes a success.
 func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Change) {
-	quick := age <= a.learned.limit()/2
+	quick := age <= max(a.learned.limit()/2, a.learned.smoothed+a.learned.variation)
 	a.learned.succeeded(age)
 	a.good, a.ended, a.failing, a.costs = max(now, a.good), 0, 0, 0
 	switch state := a.current(); {
@@ -231,7 +254,7 @@ func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Chan
 
 // recovered closes the circuit if nobody has been kept out for as long as a silence takes to mean something.
 func (a *adaptive) recovered(now time.Duration) (change Change) {
-	if a.line.newest != nil || now-a.limited < 2*a.learned.overdue() {
+	if a.line.newest != nil || now-a.limited < a.learned.silence() {
 		return change
 	}
 	a.advised = false
@@ -261,7 +284,8 @@ func (a *adaptive) missed(now, age time.Duration, serial uint32, r Result, slow 
 			a.learned.pending++
 		}
 	}
-	if slow && a.current() == HalfOpen && since(serial, a.round) {
+	// One that was not given the time that an answer takes says that its caller is in a hurry.
+	if slow && age >= a.learned.smoothed && a.current() == HalfOpen && since(serial, a.round) {
 		a.places = max(1, a.places/2)
 	}
 	return a.judge(now)

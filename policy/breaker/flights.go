@@ -15,6 +15,8 @@ type flight struct {
 	start  time.Duration
 	limit  time.Duration // how long it may take; 0: nobody has said
 	serial uint32        // 0: the place is free
+	// foreign: it began before the breaker began anew, or came to be of this kind: its result is nobody's.
+	foreign bool
 }
 
 // serials wrap around below the bit that marks the permits of this kind.
@@ -29,40 +31,51 @@ func (f *flights) begin(now, limit time.Duration) Permit {
 	if n := len(f.free); n > 0 {
 		place = f.free[n-1]
 		f.free = f.free[:n-1]
-		f.places[place] = flight{now, limit, f.serial}
+		f.places[place] = flight{start: now, limit: limit, serial: f.serial}
 	} else {
-		f.places = append(f.places, flight{now, limit, f.serial})
+		f.places = append(f.places, flight{start: now, limit: limit, serial: f.serial})
 	}
 	f.out++
 	return Permit{start: now, gen: adaptiveMark | f.serial, mark: place}
 }
 
-// end takes an attempt out and reports whether it was there, and how long it might take.
-func (f *flights) end(p Permit) (limit time.Duration, ok bool) {
+// end takes an attempt out and reports whether it was there.
+func (f *flights) end(p Permit) (was flight, ok bool) {
 	if int(p.mark) >= len(f.places) || f.places[p.mark].serial != p.gen&serials || p.gen&serials == 0 {
-		return 0, false
+		return was, false
 	}
-	limit = f.places[p.mark].limit
+	was = f.places[p.mark]
 	f.places[p.mark].serial = 0
 	f.free = append(f.free, p.mark)
 	f.out--
-	return limit, true
+	return was, true
 }
 
 // since reports whether serial a was given after serial b.
 func since(a, b uint32) bool { return (a-b)&serials != 0 && (a-b)&serials < serials/2 }
 
-// sum adds up the surprise at all attempts that are out, and counts those older than an age.
-func (f *flights) sum(now time.Duration, d *doubts, age time.Duration) (nats float32, older int) {
+// sum adds up the surprise at all attempts that are out since good, when the last success was. Of one that was late by
+// then already there is nothing to learn from its being later now: a success has come since it began.
+func (f *flights) sum(now, good time.Duration, d *doubts) (nats float32) {
 	for i := range f.places {
 		if f.places[i].serial == 0 {
 			continue
 		}
-		at := now - f.places[i].start
-		nats += d[class(at)]
-		if at >= age {
-			older++
+		start := f.places[i].start
+		nats += d[class(now-start)]
+		if start < good {
+			nats -= d[class(good-start)]
 		}
 	}
-	return nats, older
+	return nats
+}
+
+// began counts the attempts that are out and began after one time, and not after the other.
+func (f *flights) began(after, until time.Duration) (n int) {
+	for i := range f.places {
+		if p := &f.places[i]; p.serial != 0 && p.start > after && p.start <= until {
+			n++
+		}
+	}
+	return n
 }

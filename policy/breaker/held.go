@@ -74,7 +74,7 @@ func (l *line) take(now, usual time.Duration) *Waiter {
 // able returns the newest who has time for an attempt of usual length; nil if there is none.
 func (l *line) able(now, usual time.Duration) *Waiter {
 	for w := l.newest; w != nil; w = w.older {
-		if w.deadline-now > usual {
+		if after(now, usual) < w.deadline {
 			return w
 		}
 	}
@@ -98,18 +98,19 @@ func (a *adaptive) look(now time.Duration, w *Waiter) (look time.Duration, woken
 	return a.lookAt(now, w), woken, change
 }
 
-// lookAt returns when the driver of a waiter is to look. Where a probe is due already nobody in the line has time for
-// it, and the next who comes is it.
+// lookAt returns when the driver of a waiter is to look. Where that time has come already nobody in the line has time
+// for an attempt: then nobody looks out, until somebody comes who has.
 func (a *adaptive) lookAt(now time.Duration, w *Waiter) time.Duration {
 	if w.admitted || a.line.lookout != w {
 		return Never
 	}
 	at := a.probeAt
 	if a.current() != Open {
-		overdue := a.learned.overdue()
-		at = max(after(a.good, 2*overdue), after(a.judged, overdue/8))
+		silence := a.learned.silence()
+		at = max(after(a.good, silence), after(a.judged, max(silence/16, 1)))
 	}
 	if at <= now {
+		a.line.lookout = nil
 		return Never
 	}
 	return at
@@ -125,22 +126,49 @@ func (a *adaptive) leave(now time.Duration, w *Waiter) (woken []*Waiter) {
 	return a.release(now)
 }
 
+// withdraw takes a waiter out of the line where nobody may wait any more.
+func (a *adaptive) withdraw(w *Waiter) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w.waits {
+		a.line.remove(w)
+	}
+}
+
 // release lets those who wait begin, newest first, as far as attempts may. It returns whom to wake: them, and who looks
 // out from now on.
 func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
+	usual := a.learned.smoothed
+	if a.current() == Closed {
+		usual = 0 // nobody needs what somebody without much time takes
+	}
 	for a.line.newest != nil && a.admits(now) {
-		w := a.line.take(now, a.learned.smoothed)
+		w := a.line.take(now, usual)
 		if w == nil {
 			break
 		}
-		w.permit, w.admitted = a.begin(now, w.patience), true
+		w.permit, w.admitted = a.begin(now, w.limit(now)), true
 		woken = append(woken, w)
 	}
-	if w := a.line.newest; w != nil && a.line.lookout == nil {
-		a.line.lookout = w
-		woken = append(woken, w)
+	if a.line.lookout == nil && a.line.newest != nil {
+		if w := a.line.able(now, usual); w != nil {
+			a.line.lookout = w
+			woken = append(woken, w)
+		}
 	}
 	return woken
+}
+
+// limit returns how long the attempt of a waiter may take that begins now; 0 for no limit.
+func (w *Waiter) limit(now time.Duration) time.Duration {
+	if w.deadline == Never {
+		return w.patience
+	}
+	left := w.deadline - now
+	if w.patience > 0 {
+		left = min(left, w.patience)
+	}
+	return left
 }
 
 // wake wakes waiters. No lock is held.

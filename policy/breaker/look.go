@@ -14,14 +14,13 @@ const (
 
 // Holds reports whether a call that Allow has refused may wait: Hold it.
 func (b *Breaker) Holds() bool {
-	p := b.cur.Load()
-	return p.loop && !p.shadow && p.cfg.WhileOpen != Refuse
+	return b.cur.Load().holds()
 }
 
 // Hold puts a call that Allow has refused in the line of those who wait for the circuit. deadline is when its caller
-// stops waiting, and patience how long its attempt may take, 0 if nobody has said: the line admits the newest of those
-// who still have time for an attempt. It answers as Look does: the circuit may have closed meanwhile. Whoever is held
-// must come to be Admitted or Refused, or Leave.
+// stops waiting, Never if he does not, and patience how long its attempt may take, 0 if nobody has said: the line admits
+// the newest of those who still have time for an attempt. It answers as Look does: the circuit may have closed
+// meanwhile. Whoever is held must come to be Admitted or Refused, or Leave.
 func (b *Breaker) Hold(now, deadline, patience time.Duration, w *Waiter) (p Permit, v Verdict, look time.Duration) {
 	b.loop.hold(deadline, patience, w)
 	return b.Look(now, w)
@@ -30,8 +29,9 @@ func (b *Breaker) Hold(now, deadline, patience time.Duration, w *Waiter) (p Perm
 // Look asks what has become of a call that is held: when it is woken, and when the time has come that Hold or Look has
 // returned, which is Never for one that will be woken.
 func (b *Breaker) Look(now time.Duration, w *Waiter) (permit Permit, v Verdict, look time.Duration) {
-	if p := b.cur.Load(); !p.loop || p.shadow || p.cfg.Disabled {
-		if permit, admitted := b.Leave(now, w); admitted {
+	if !b.cur.Load().holds() { // any more: nor does it release anybody else
+		b.loop.withdraw(w)
+		if permit, ok := b.loop.taken(w); ok {
 			return permit, Admitted, 0
 		}
 		if permit, ok := b.Allow(now); ok {

@@ -9,20 +9,40 @@ import (
 // then.
 const rare = 3
 
-// reset begins anew. Attempts that are out stay known, so that their permits find their places; who waits is left to
-// Look.
-func (a *adaptive) reset() {
+// reset begins anew. Attempts that are out stay known, so that their permits find their places. It returns who waited,
+// to be woken.
+func (a *adaptive) reset() (woken []*Waiter) {
 	a.mu.Lock()
-	var woken []*Waiter
-	for w := a.line.newest; w != nil; w = w.older {
-		woken = append(woken, w)
+	defer a.mu.Unlock()
+	for i := range a.flights.places {
+		a.flights.places[i].foreign = true
 	}
 	a.learned = learned{}
 	a.begun, a.good, a.idle, a.judged, a.ended, a.failing, a.costs = false, 0, 0, math.MinInt64/2, 0, 0, 0
 	a.typical, a.advised, a.out, a.places = 0, false, 0, 0
 	a.state.Store(uint32(Closed))
-	a.mu.Unlock()
-	wake(woken)
+	for w := a.line.newest; w != nil; w = a.line.newest {
+		a.line.remove(w)
+		woken = append(woken, w)
+	}
+	return woken
+}
+
+// reconfigured begins anew, if the breaker has come to be of this kind, or no longer is. It returns who is to be woken,
+// because nobody may wait any more.
+func (a *adaptive) reconfigured(was, is *phase) (all []*Waiter) {
+	switch {
+	case was.loop != is.loop || was.loop && was.cfg.Disabled != is.cfg.Disabled:
+		return a.reset()
+	case is.holds() || !was.holds():
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for w := a.line.newest; w != nil; w = w.older {
+		all = append(all, w)
+	}
+	return all
 }
 
 // taken returns the permit that a waiter has been given, once.
@@ -42,7 +62,7 @@ func (a *adaptive) waiting(timeout time.Duration, scarce bool) time.Duration {
 		timeout = a.learned.limit()
 	}
 	if scarce {
-		timeout = min(timeout, 2*a.learned.overdue())
+		timeout = min(timeout, a.learned.silence())
 	}
 	return timeout
 }
@@ -87,9 +107,8 @@ func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
 	if a.good > began {
 		return false
 	}
-	a.learned.surprises(&a.doubts)
-	_, late := a.flights.sum(now, &a.doubts, a.learned.overdue())
-	return a.learned.surprise(age) < rare || late > 0
+	overdue := a.learned.overdue()
+	return a.learned.surprise(age) < rare || a.flights.began(a.good-overdue, now-overdue) > 0
 }
 
 // brokeOff takes an answer that has begun well and broke off. One that has flowed for longer than callers wait says
@@ -140,9 +159,9 @@ func (a *adaptive) snapshot(now time.Duration, s *Snapshot) {
 		l.Silence = max(now-a.good, 0)
 	}
 	a.learned.surprises(&a.doubts)
-	nats, late := a.flights.sum(now, &a.doubts, l.Overdue)
-	if l.Late = late; a.silent(now) {
-		l.Surprise = float64(nats + a.ended)
+	l.Late = a.flights.began(math.MinInt64, now-l.Overdue)
+	if a.silent(now) {
+		l.Surprise = float64(a.flights.sum(now, a.good, &a.doubts) + a.ended)
 	}
 	if all := a.learned.successes + a.learned.failures; all > 0 {
 		s.Calls, s.FailureRate = int(all), float64(a.learned.failures/all)
@@ -155,5 +174,5 @@ func (a *adaptive) snapshot(now time.Duration, s *Snapshot) {
 		s.Probes = a.out
 		l.Places = int(a.places)
 	}
-	s.Hanging = late
+	s.Hanging = l.Late
 }

@@ -31,6 +31,11 @@ func (p phase) settle(c *Config) *phase {
 	return &p
 }
 
+// holds reports whether a call that is refused may wait.
+func (p *phase) holds() bool {
+	return p.loop && !p.shadow && !p.cfg.Disabled && p.cfg.WhileOpen != Refuse
+}
+
 // refuse is the answer to a call the breaker does not want: yes in shadow mode, no otherwise.
 func (p *phase) refuse() (Permit, bool) { return Permit{mark: refused}, p.shadow }
 

@@ -12,8 +12,12 @@ import "time"
 func (b *Breaker) Reconfigure(now time.Duration, c Config) Change {
 	c = c.effective()
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.adopt(b.cur.Load(), &c, now)
+	was := b.cur.Load()
+	change := b.adopt(was, &c, now)
+	woken := b.loop.reconfigured(was, b.cur.Load())
+	b.mu.Unlock()
+	wake(woken)
+	return change
 }
 
 func (b *Breaker) adopt(p *phase, c *Config, now time.Duration) Change {
@@ -27,11 +31,10 @@ func (b *Breaker) adopt(p *phase, c *Config, now time.Duration) Change {
 		if c.forced() {
 			next, reason = phase{state: Open}, reasonForced
 		}
-		change := b.enter(next, c, now, reason)
-		b.loop.reset()
-		return change
-	case p.loop:
-		return b.publish(*p, c, now, reasonReconfigured)
+		return b.enter(next, c, now, reason)
+	case p.loop: // whose state is not that of the phase
+		b.cur.Store(p.settle(c))
+		return Change{}
 	case c.forced():
 		return b.enter(phase{state: Open}, c, now, reasonForced)
 	case p.forced || !c.Enabled() || !p.cfg.Enabled():
