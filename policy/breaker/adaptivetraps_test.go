@@ -310,3 +310,19 @@ func TestAHangFromTheBeginningIsProbedAndNoMore(t *testing.T) {
 		}
 	}
 }
+
+func TestAdviceReachesAlsoWhoHasNotAskedForLong(t *testing.T) {
+	b := breaker.New(breaker.Config{Kind: breaker.Adaptive, Fleet: true}, nil, nil)
+	now := healthy(b, 0, 50, 20*ms, 20*ms)
+	if b.Advise(now, s) {
+		t.Error("it has opened, though it had a success just now")
+	}
+	now += time.Minute
+	if !b.Advise(now, s) {
+		t.Error("nobody has called for a minute, so nothing speaks against it, and it has not opened")
+	}
+	now += s
+	if _, ok := b.AllowFor(now, s); !ok {
+		t.Error("the next call is not the probe")
+	}
+}

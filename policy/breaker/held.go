@@ -147,7 +147,7 @@ func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 		if w == nil {
 			break
 		}
-		w.permit, w.admitted = a.begin(now, w.limit(now)), true
+		w.permit, w.admitted = a.begin(now, w.patience), true
 		woken = append(woken, w)
 	}
 	if a.line.lookout == nil && a.line.newest != nil {
@@ -157,18 +157,6 @@ func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 		}
 	}
 	return woken
-}
-
-// limit returns how long the attempt of a waiter may take that begins now; 0 for no limit.
-func (w *Waiter) limit(now time.Duration) time.Duration {
-	if w.deadline == Never {
-		return w.patience
-	}
-	left := w.deadline - now
-	if w.patience > 0 {
-		left = min(left, w.patience)
-	}
-	return left
 }
 
 // wake wakes waiters. No lock is held.
