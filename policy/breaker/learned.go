@@ -135,9 +135,9 @@ func (l *learned) overdue() time.Duration {
 	return min(max(l.smoothed+max(4*l.variation, l.smoothed), shortest), half)
 }
 
-// silence returns how long there may be no success before it means something: twice the time after which one is overdue.
-// Before the first success it is no longer than unknownPatience: that callers would wait for a minute does not mean that
-// answers take so long.
+// silence returns how long there may be no success before it means something: twice the time after which one is
+// overdue. Before the first success it is no longer than unknownPatience: that callers would wait for a minute does not
+// mean that answers take so long.
 func (l *learned) silence() time.Duration {
 	if l.successes == 0 {
 		return min(2*l.overdue(), unknownPatience)
