@@ -53,7 +53,7 @@ func (l *learned) given(patience time.Duration) {
 	case l.patience == 0:
 		l.patience = patience
 	default:
-		l.patience += (patience - l.patience) / 64
+		l.patience += (min(patience, 2*l.patience) - l.patience) / 64 // one deadline of years is no mean
 	}
 }
 
