@@ -20,7 +20,7 @@ var names = []string{
 	"abate_active_retries", "abate_amplification_ratio", "abate_arriving_retry_ratio", "abate_attempt_rate_limit",
 	"abate_attempts_running", "abate_attempts_total", "abate_bulkhead_limit", "abate_bulkhead_queued",
 	"abate_bulkhead_running",
-	"abate_call_refusals_total", "abate_calls_running", "abate_calls_total", "abate_circuit_breaker_transitions_total",
+	"abate_call_refusals_total", "abate_calls_running", "abate_calls_total", "abate_circuit_breaker_held", "abate_circuit_breaker_transitions_total",
 	"abate_concurrency_limit",
 	"abate_concurrency_queued", "abate_concurrency_running", "abate_dlq_replay_batch", "abate_dlq_replay_eta_seconds",
 	"abate_dlq_replay_messages", "abate_dlq_replay_running", "abate_fallbacks_total", "abate_hedges_denied_total",
