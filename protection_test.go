@@ -89,7 +89,7 @@ func TestAProtectionNamesFieldValueAndFix(t *testing.T) {
 		}, "shed.initialConcurrency: 11 is not between minConcurrency 4 and maxConcurrency 10; bring it between the two"},
 		{func(p *inbound.Protection) {
 			p.Shed.InitialConcurrency = 3
-		}, "shed.initialConcurrency: 3 is not between minConcurrency 4 and maxConcurrency 1000; bring it between the two"},
+		}, "shed.initialConcurrency: 3 is not between minConcurrency 4 and maxConcurrency 1000000; bring it between the two"},
 		{func(p *inbound.Protection) {
 			p.Shed.QueueTarget, p.Shed.QueueInterval = 20*ms, 10*ms
 		}, "shed.queueTarget: 20ms is above queueInterval 10ms; lower it or raise queueInterval"},

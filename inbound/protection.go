@@ -93,10 +93,11 @@ type ArrivalLimit struct {
 	Reset string `yaml:"reset" enum:"seconds|epoch" example:"epoch"`
 }
 
-// DefaultProtection is safe against storms without knowing the service: requests handled at once are bounded by a limit
-// that is found out, few may wait, and not for long. It sets no rate limit and no timeout: those only you know.
+// DefaultProtection is safe against storms without knowing the service: nobody is held while it keeps up, and when it
+// does not, as many requests run at once as it answers in time, and others wait within their deadlines. The package
+// comment of policy/shed has the evidence. It sets no rate limit and no timeout: those only you know.
 func DefaultProtection() Protection {
-	return Protection{Shed: shed.Config{Concurrency: shed.Gradient}}
+	return Protection{Shed: shed.Config{Concurrency: shed.BBR}}
 }
 
 // Authenticates reports whether callers have to prove who they are.

@@ -415,8 +415,8 @@ var mistakes = map[string][]string{
 		`:5:47: protect.orders.idempotency.maxAnswer: 100000 is above maxMemory 65536: no such answer could be stored; ` +
 			`lower it or raise maxMemory`,
 		`:7:46: protect.stock.rateLimit.cost: 6 is above burst 5: no request would ever pass; lower it or raise burst`,
-		`:8:32: protect.stock.shed.initialConcurrency: 2 is not between minConcurrency 4 and maxConcurrency 1000; bring it ` +
-			`between the two`,
+		`:8:32: protect.stock.shed.initialConcurrency: 2 is not between minConcurrency 4 and maxConcurrency 1000000; bring ` +
+			`it between the two`,
 		`:9:42: protect.mail.rateLimit.burst: the text "many" is not a whole number; allowed: 1 to 1000000000; for example ` +
 			`100`,
 	},

@@ -13,7 +13,7 @@ func TestATableAndTheWorstSystems(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "worst")
 	var out bytes.Buffer
 	err := run(t.Context(), []string{"-systems", "27,33", "-seeds", "1", "-policies", "both", "-guard", "maxRetries: 1",
-		"-gate", "{}", "-out", folder}, &out, io.Discard)
+		"-gate", "{shed: {concurrency: fixed, maxConcurrency: 1, noQueue: true}}", "-out", folder}, &out, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

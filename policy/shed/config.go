@@ -56,13 +56,15 @@ type Config struct {
 	InitialConcurrency int `yaml:"initialConcurrency" range:"1..1000000" example:"20"`
 
 	// MaxQueue is how many requests may wait for a slot. Range 1 to 1000000. Zero means the default: half as many as
-	// may be handled at once, fewer while the service is slower than without load.
+	// may be handled at once, fewer while the service is slower than without load; with bbr, as many as are answered
+	// within what callers wait for.
 	MaxQueue int `yaml:"maxQueue" range:"1..1000000" example:"50"`
 
 	// NoQueue lets nobody wait: without a free slot a request is refused at once.
 	NoQueue bool `yaml:"noQueue"`
 
-	// QueueTarget is how long requests may wait while the service is overloaded: the target of CoDel (RFC 8289).
+	// QueueTarget is how long requests may wait while the service is overloaded: the target of CoDel (RFC 8289). Bbr
+	// lets them wait until their deadline, whatever this and queueInterval say.
 	// Range 1ms to 1m. Zero means the default: half of the time that requests take without load, at least 5ms and at
 	// most half of queueInterval.
 	QueueTarget time.Duration `yaml:"queueTarget" range:"1ms..1m" example:"5ms"`

@@ -25,9 +25,23 @@
 // that becomes slower, or faster, for good. The limit grows only while requests are near it, never while nothing is
 // going on, and only requests that were [Done] say how long they take: refused, dropped and ignored ones do not.
 //
-// The default protection uses [Gradient], on this evidence: simulated services at twenty times their capacity for ten
-// seconds after half of it. Columns: work done in time in per cent of the capacity, on average and in the worst second,
-// and the 99th percentile of the time that admitted requests took, in multiples of the unloaded one. Services have
+// [BBR] asks how much comes out, not how long it takes: nobody is held while the service keeps up, however much is in
+// flight. When requests stand in it, the limit is what it answers within half of what callers wait for, and never less
+// than was usual before. What callers wait for is the mean of what their deadlines leave; without deadlines, a second or
+// twenty times what a request takes. While more than a tenth of the answers are late the limit is halved, round for
+// round, and a halving after which no more come in time is taken back.
+//
+// The default protection uses [BBR], on this evidence: 200 random systems of sim/harm that nobody tuned on. 3.9 % of
+// those that can be compared are worse off with it than with nothing (95 % interval: 1.7 to 8.8), one of a hundred by a
+// factor of 1.17; no healthy day is more than 0.1 point worse. With [Gradient] those are 43.8 %, a factor of 724, and
+// 44 % of the healthy days: it begins with a guess, and a service that needs more at once is refused what it could do.
+// What BBR pays is time: at twenty times the capacity, admitted requests take 4 to 20 times what they take without load.
+// Workers do 97 to 98 % of what they can meanwhile, a service that shares its speed among requests 99 %, and 85 % if
+// those differ a lot. Worst is one that slows down under load: 37 %, and some requests take 200 times as long,
+// since much has to be late before the limit comes down. TestBBRKeepsTheServiceBusyUnderOverload has these.
+//
+// What the others come to: simulated services at twenty times their capacity for ten seconds after half of it.
+// Columns: work done in time in per cent of the capacity, on average and in the worst second, and the 99th percentile of the time that admitted requests took, in multiples of the unloaded one. Services have
 // workers, each for one request at a time, or share their speed among all; two to fifty can be done at once; all
 // requests are alike unless it says random (exponential) or mixed (each tenth eleven times as long). "Slows down" loses
 // a third of its capacity with twice as many requests as it can do at once. TestEvidence measures it.

@@ -8,16 +8,17 @@ import (
 // How BBR acts, on the evidence of sim/harm's systems for tuning and of the simulated services of this package's tests.
 const (
 	enough     = 20   // successes that a throughput is measured over, where there are so many
-	leastSeen  = 4    // successes below which a window says nothing of a standing queue
+	leastSeen  = 8    // successes below which a window cannot tell that requests stand
 	warm       = 8    // times what a request takes: before that only the fast ones have ended
-	bounded    = 0.25 // of the patience's worth of throughput in flight: the limit while nothing stands
+	bounded    = 0.5  // of the patience's worth of throughput in flight: the limit while nothing stands
 	tooLong    = 0.5  // of the patience, in the service: requests stand
-	beyond     = 3    // times what a request takes: that is not its work
 	decay      = 0.98 // of the peak in a window, while requests are held
-	holdsUp    = 0.9  // of the throughput before: the limit was not too low
 	growth     = 1.1  // of the limit in a window, while it is held and requests are quick
+	judged     = 64   // answers, after which a halved limit is judged: chance makes an eighth of the difference
+	tooLate    = 0.1  // of the answers: the limit may be too high
+	helps      = 1.05 // times the answers in time: halving the limit helped
 	quietFor   = 4    // windows in which nobody was held: the bound is not needed
-	leastPipe  = 4    // in flight
+	leastPipe  = 8    // in flight
 	leastBound = 16   // in flight, while nothing stands
 )
 
@@ -26,23 +27,18 @@ const (
 // shedder's lock. Times are nanoseconds.
 //
 // Patience is how long arrivals can wait: the mean of what their deadlines leave, else a second or twenty times what a
-// request takes. As many requests as a service answers within a part of it are let in; the others are held. While they
-// are held, the limit is what the service was seen to do, and it is halved as long as requests take far longer than
-// their work does and no fewer of them are answered for it.
+// request takes. As many requests as the service answers within half of it are let in; the others are held.
 type pipe struct {
 	engaged  bool // somebody was held lately, or requests stand
 	standing bool
 	ready    bool // base can be believed
 	limit    float64
 	base     float64 // what a request takes
-	low      float64 // the same, and slow to rise
 	usual    float64 // in flight
 	most     float64 // in flight, lately
 	peak     float64 // successes in a nanosecond
-	cut      float64 // of the limit that is left
-	thrFrom  float64 // the throughput before the last cut; 0: there was none
-	blocked  int     // rounds without a cut
 	quiet    int     // windows in which nobody was held
+	thin     thinning
 
 	begin       time.Duration // of the window
 	began       bool
@@ -53,13 +49,11 @@ type pipe struct {
 	ring        [16]passed
 	at          int
 
-	first   time.Duration // when the first window with a success began
-	total   int           // successes
-	silent  bool          // nothing has ended
-	since   time.Duration // since then
-	probed  time.Duration
-	round   int // successes since the last round
-	roundAt time.Duration
+	first  time.Duration // when the first window with a success began
+	total  int           // successes
+	silent bool          // nothing has ended
+	since  time.Duration // since then
+	probed time.Duration
 }
 
 // passed is how many successes there were in which time.
@@ -72,6 +66,7 @@ type passed struct {
 type view struct {
 	inFlight           int
 	ok, ended, arrived uint32
+	late               uint32 // of ok
 	held               bool
 	patience           time.Duration
 }
@@ -117,7 +112,9 @@ func (b *pipe) close(now time.Duration, v view) {
 	}
 	switch {
 	case b.n >= leastSeen:
-		b.standing = float64(b.least) > t*tooLong || mean > t*tooLong && mean > 2*b.low && b.low > 0
+		b.standing = float64(b.least) > t*tooLong || mean > t*tooLong && mean > 2*b.base && b.base > 0
+	case b.n > 0 && b.standing:
+		b.standing = float64(b.least) > t*tooLong
 	case b.n == 0 && ok == 0 && !b.standing:
 		b.standing = b.silent && now-b.since > v.patience
 	}
@@ -128,19 +125,19 @@ func (b *pipe) close(now time.Duration, v view) {
 		b.ready = b.total >= enough && float64(now-b.first) > warm*mean
 	}
 	b.total = min(b.total+int(ok), enough)
-	if b.n > 0 && !b.standing && (!b.engaged || mean < b.base) {
+	if b.n > 0 && b.ready && !b.standing && (!b.engaged || mean < b.base) {
 		b.learn(mean)
 	}
 	thr := b.throughput()
 	if !b.engaged {
-		b.rest(v, t, thr)
+		b.rest(now, v, t, thr)
 	}
 	if b.engaged {
 		if b.quiet++; v.held {
 			b.quiet = 0
 		}
 		b.engaged = b.quiet <= quietFor || b.standing
-		b.steer(now, v, t, thr, int(ok))
+		b.steer(now, v, t, thr)
 	}
 	b.before, b.begin, b.n, b.sum = v, now, 0, 0
 }
@@ -159,42 +156,37 @@ func (b *pipe) listen(now time.Duration, v view) {
 func (b *pipe) learn(mean float64) {
 	w := float64(min(b.n, 16)) / 64
 	if b.base == 0 {
-		b.base, b.low = mean, mean
+		b.base = mean
 	}
 	b.base += w * (mean - b.base)
-	if mean > b.low {
-		w /= 16
-	}
-	b.low += w * (mean - b.low)
 }
 
 // rest follows the service while nobody is held, and engages.
-func (b *pipe) rest(v view, t, thr float64) {
-	flying := min(float64(v.inFlight), max(thr*t/4, leastPipe))
-	b.usual += (flying - b.usual) / 16
+func (b *pipe) rest(now time.Duration, v view, t, thr float64) {
+	flying := float64(v.inFlight)
+	b.usual += (flying - b.usual) / 64
 	b.most = max(flying, b.most*(1-1.0/256))
 	b.peak = max(thr, b.peak*(1-1.0/512))
 	if b.standing || v.held {
-		b.engaged, b.quiet, b.cut, b.thrFrom, b.blocked, b.round = true, 0, 1, 0, 0, 0
+		b.engaged, b.quiet = true, 0
+		b.thin = thinning{cut: 1, began: v, at: now}
 		if b.limit = b.bound(t); b.limit == 0 {
-			b.limit = float64(v.inFlight)
+			b.limit = flying
 		}
 	}
 }
 
 // steer finds the limit while requests are held.
-func (b *pipe) steer(now time.Duration, v view, t, thr float64, ok int) {
+func (b *pipe) steer(now time.Duration, v view, t, thr float64) {
 	b.peak = max(thr, decay*b.peak)
-	if b.round += ok; v.held && ok > 0 && b.round >= enough && now-b.roundAt >= b.last {
-		b.round, b.roundAt = 0, now
-		b.trim(thr)
-	}
-	switch limit := max(leastPipe, b.peak*max(t*tooLong*b.cut, min(b.low*2, t*tooLong))); {
+	b.thin.judge(now, v)
+	part := max(t*tooLong*b.thin.cut, min(2*b.base, t*tooLong))
+	switch limit := b.peak * part; {
+	case b.thin.cut < 1:
+		b.limit = max(leastPipe, b.usual, limit)
 	case b.standing:
-		b.limit = max(limit, b.usual)
-	case b.cut < 1:
-		b.limit = limit
-	case b.n > 0 && !b.slow():
+		b.limit = max(leastPipe, b.usual, limit)
+	case b.n > 0:
 		b.limit = max(growth*b.limit, bounded*thr*t, leastPipe)
 	default:
 		b.limit = max(b.limit, bounded*thr*t, leastPipe)
@@ -205,21 +197,39 @@ func (b *pipe) steer(now time.Duration, v view, t, thr float64, ok int) {
 	}
 }
 
-// trim halves the limit while requests wait inside the service, and takes that back where less comes out for it.
-func (b *pipe) trim(thr float64) {
-	b.blocked = max(b.blocked-1, 0)
-	switch {
-	case b.thrFrom > 0 && thr < holdsUp*b.thrFrom:
-		b.cut, b.thrFrom, b.blocked = min(b.cut*2, 1), 0, 8
-	case b.slow() && b.blocked == 0:
-		b.cut, b.thrFrom = max(b.cut/2, 1.0/64), thr
-	case thr < holdsUp*b.peak && !b.slow():
-		b.cut, b.thrFrom = min(b.cut*2, 1), 0
-	}
+// thinning halves the limit of a service that works on all that it has at once, so that much of it is late: it would
+// answer more in time if it had less.
+type thinning struct {
+	cut    float64       // what is left of the limit
+	began  view          // the counters as the round began
+	at     time.Duration // when it began
+	before float64       // answers in time in a nanosecond, before the last cut; 0: there was none
+	rounds int           // until the next cut
+	next   int           // rounds, after a cut that did not help
 }
 
-// slow reports whether requests take longer than their work does.
-func (b *pipe) slow() bool { return b.low > 0 && float64(b.last) > beyond*b.low }
+// judge looks at a round: enough answers, and long enough that all that was let in before it has ended.
+func (h *thinning) judge(now time.Duration, v view) {
+	ok, late := v.ok-h.began.ok, v.late-h.began.late
+	if ok < judged || now-h.at < v.patience {
+		return
+	}
+	inTime := float64(ok-late) / float64(now-h.at)
+	switch {
+	case h.before > 0 && inTime < h.before*helps:
+		h.cut, h.before = min(2*h.cut, 1), 0
+		h.next = min(2*h.next+8, 256)
+		h.rounds = h.next
+	case h.rounds > 0:
+		h.rounds--
+		h.before = 0
+	case v.held && float64(late) > tooLate*float64(ok):
+		h.cut, h.before = max(h.cut/2, 1.0/64), inTime
+	default:
+		h.before = 0
+	}
+	h.began, h.at = v, now
+}
 
 // bound is the limit while nobody is held; 0: none.
 func (b *pipe) bound(t float64) float64 {

@@ -1,6 +1,7 @@
 package shed_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -24,17 +25,37 @@ func TestBBRHoldsNobodyWhileTheServiceKeepsUp(t *testing.T) {
 	}
 }
 
-// Twenty times too much: the work that can be done is done.
+// Twenty times too much: the work that can be done is done. A service that works on all at once, on dear requests as on
+// cheap ones, loses some of it until its limit has come down.
 func TestBBRKeepsTheServiceBusyUnderOverload(t *testing.T) {
-	for _, base := range []service{workers, sharing, mixed, slow, twoCores} {
-		c := spike(base)
+	for _, test := range []struct {
+		name string
+		c    service
+		want float64 // of the capacity
+	}{
+		{"workers", workers, 0.95}, {"sharing", sharing, 0.95}, {"mixed", mixed, 0.95}, {"slow", slow, 0.95},
+		{"two cores", twoCores, 0.95}, {"random", random, 0.8}, {"thrashes", thrashes, 0.3},
+	} {
+		c := spike(test.c)
 		o := c.run(shed.Config{Concurrency: shed.BBR}, 40*sec)
-		if mean, _ := o.goodput(c, 20*sec, 30*sec); mean < 0.95 {
-			t.Errorf("%d workers: goodput %.2f of the capacity", c.workers, mean)
+		if mean, _ := o.goodput(c, 20*sec, 30*sec); mean < test.want {
+			t.Errorf("%s: goodput %.2f of the capacity", test.name, mean)
 		}
 		if mean, _ := o.goodput(c, 31*sec, 40*sec); mean < 0.45 {
-			t.Errorf("%d workers: goodput %.2f afterwards, want what arrives: 0.5", c.workers, mean)
+			t.Errorf("%s: goodput %.2f afterwards, want what arrives: 0.5", test.name, mean)
 		}
+	}
+}
+
+// A service that has become ten times slower, so that a request takes half of what its caller waits: many are late
+// however few are inside, so that halving the limit does not help and is taken back.
+func TestBBRLeavesWorkToAServiceThatHasBecomeSlow(t *testing.T) {
+	c := service{workers: 50, mean: 10 * ms, work: randomWork}
+	c.slower = func(now time.Duration) float64 { return 1 + 9*min(math.Floor(now.Seconds()/5), 1) }
+	c.timeout, c.load = 200*ms, between(0.05, 1, 5*sec, 60*sec)
+	o := c.run(shed.Config{Concurrency: shed.BBR}, 60*sec)
+	if mean, _ := o.goodput(&c, 10*sec, 60*sec); mean < 0.04 {
+		t.Errorf("goodput %.3f of the capacity before, want 0.04 of 0.1", mean)
 	}
 }
 

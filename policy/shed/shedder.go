@@ -30,6 +30,7 @@ type Shedder struct {
 	_        [16]byte
 	waits    atomic.Int64  // mean time that arrivals have left
 	ended    atomic.Uint64 // successes below, all above
+	late     atomic.Uint32 // of the successes
 
 	arrived arrivals
 	cpu     processor
@@ -273,6 +274,9 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 	s.count(p.caller, -1)
 	if s.bbr.Load() {
 		if r == Done || r == Dropped && (now-p.start) > time.Duration(s.halfT.Load()) {
+			if r == Dropped {
+				s.late.Add(1)
+			}
 			r = Done
 			s.ended.Add(1<<32 + 1)
 		} else {

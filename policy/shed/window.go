@@ -30,7 +30,7 @@ func (s *Shedder) window(now time.Duration, woken *chain) {
 	word, ended := s.word.Load(), s.ended.Load()
 	b.close(now, view{inFlight: inFlight(word), ok: uint32(ended), ended: uint32(ended >> 32),
 		arrived: uint32(word >> arrivalShift), held: s.heldBack.Swap(waiting(word) > 0) || waiting(word) > 0,
-		patience: s.patience()})
+		patience: s.patience(), late: s.late.Load()})
 	s.halfT.Store(int64(s.patience()) / 2)
 	s.apply()
 	s.serve(now, woken)
