@@ -309,7 +309,8 @@ func TestUnitsAreThoseOfTheConventions(t *testing.T) {
 		switch {
 		case strings.HasSuffix(m.Name, ".duration"), strings.HasSuffix(m.Name, ".delay"):
 			unit = "s"
-		case strings.HasPrefix(m.Name, "abate.bulkhead"), strings.HasSuffix(m.Name, "calls"),
+		case strings.HasPrefix(m.Name, "abate.bulkhead"), m.Name == "abate.circuit_breaker.held",
+			strings.HasSuffix(m.Name, "calls"),
 			strings.HasSuffix(m.Name, "fallbacks"):
 			unit = "{call}"
 		case m.Name == "abate.circuit_breaker.state":

@@ -42,6 +42,9 @@ var Guard = [...]Policy[core.Policy, core.State]{
 			Read: func(_ *core.Policy, s *core.State) float64 { return float64(s.Breaker.Learned.Held) },
 			Instrument: Instrument{"abate.circuit_breaker.held", "{call}",
 				"Calls that wait for an open circuit.", true}}},
+		Panels: []Panel{{Title: "Calls that wait for a circuit", Unit: "none", Metric: "abate_circuit_breaker_held",
+			Runbook: "CircuitBreakerOpen",
+			Help:    "Above 0 the service does not answer: its circuit is open, and calls wait for the next probe."}},
 		Learned: func(_ *core.Policy, s *core.State) string { return s.Breaker.Explain() },
 	},
 	{

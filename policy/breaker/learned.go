@@ -53,7 +53,7 @@ func (l *learned) given(patience time.Duration) {
 	case l.patience == 0:
 		l.patience = patience
 	default:
-		l.patience += (patience - l.patience) / 64
+		l.patience += (min(patience, 2*l.patience) - l.patience) / 64 // one deadline of years is no mean
 	}
 }
 
@@ -135,9 +135,9 @@ func (l *learned) overdue() time.Duration {
 	return min(max(l.smoothed+max(4*l.variation, l.smoothed), shortest), half)
 }
 
-// silence returns how long there may be no success before it means something: twice the time after which one is overdue.
-// Before the first success it is no longer than unknownPatience: that callers would wait for a minute does not mean that
-// answers take so long.
+// silence returns how long there may be no success before it means something: twice the time after which one is
+// overdue. Before the first success it is no longer than unknownPatience: that callers would wait for a minute does not
+// mean that answers take so long.
 func (l *learned) silence() time.Duration {
 	if l.successes == 0 {
 		return min(2*l.overdue(), unknownPatience)

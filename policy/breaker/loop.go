@@ -138,8 +138,9 @@ func (a *adaptive) finding(now time.Duration, p *phase) (wait time.Duration, ok 
 func (a *adaptive) advise(now time.Duration, p *phase, wait time.Duration) Change {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.current() != Closed || !p.cfg.Fleet || p.cfg.Disabled || wait <= 0 || !a.begun || now-a.good < a.learned.silence() {
-		return Change{} // it has had a success just now, whatever others say
+	silent := a.begun && now-a.good >= a.learned.silence() // also if nobody has called
+	if a.current() != Closed || !p.cfg.Fleet || p.cfg.Disabled || wait <= 0 || !silent {
+		return Change{}
 	}
 	change := a.open(now, reasonAdvised)
 	a.openings--
