@@ -19,7 +19,7 @@ func (d *dice) protection() inbound.Protection {
 		p.RateLimit.Shadow = d.roll(4) == 1
 	}
 	p.Shed = shed.Config{
-		Concurrency:        []shed.Algorithm{"", shed.Fixed, shed.Gradient, shed.Vegas, shed.AIMD}[d.roll(5)],
+		Concurrency:        []shed.Algorithm{"", shed.Fixed, shed.Gradient, shed.Vegas, shed.AIMD, shed.BBR}[d.roll(6)],
 		MaxConcurrency:     1 + d.roll(3),
 		MinConcurrency:     1,
 		InitialConcurrency: 1,

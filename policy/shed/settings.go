@@ -131,6 +131,9 @@ func (s *Shedder) State(now time.Duration) State {
 		InFlight: inFlight(word), Queued: waiting(word), QueueDelay: s.delay, Latency: time.Duration(s.learn.base),
 		CPU: s.cpu.use, CPURefused: 1 - s.cpu.pass, RetryShare: lately.retryShare(),
 	}
+	if s.c.Concurrency == BBR {
+		st.Latency = time.Duration(s.pipe.base)
+	}
 	for i, n := range lately.attempts {
 		st.Attempts[i] = int(n)
 	}

@@ -97,7 +97,13 @@ func TestManyAtOnce(t *testing.T) {
 
 // TestLearningAtOnce is the adaptive limit from many goroutines.
 func TestLearningAtOnce(t *testing.T) {
-	s := shed.New(shed.Config{Concurrency: shed.Gradient, MinConcurrency: 2})
+	for _, a := range []shed.Algorithm{shed.Gradient, shed.BBR} {
+		learnAtOnce(t, a)
+	}
+}
+
+func learnAtOnce(t *testing.T, a shed.Algorithm) {
+	s := shed.New(shed.Config{Concurrency: a, MinConcurrency: 2})
 	var clock atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {
@@ -112,22 +118,24 @@ func TestLearningAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if st := s.State(time.Duration(clock.Load())); st.InFlight != 0 || st.Queued != 0 || st.Limit < 1 || st.Latency <= 0 {
-		t.Errorf("%+v", st)
+		t.Errorf("%s: %+v", a, st)
 	}
 }
 
 func TestFastPathsAllocateNothing(t *testing.T) {
-	s := shed.New(shed.Config{Concurrency: shed.Gradient, MaxCallerShare: 0.5, CPU: 0.9})
-	now := time.Duration(0)
-	r := shed.Request{Deadline: time.Hour, Attempt: 2, Caller: 3}
-	if n := testing.AllocsPerRun(1000, func() {
-		now += ms
-		p, _, _ := s.Admit(now, r)
-		s.Release(now, p, shed.Done)
-		s.RetriesTooMany(now)
-		s.Backlog(now)
-	}); n != 0 {
-		t.Errorf("%v allocations for a request", n)
+	for _, a := range []shed.Algorithm{shed.Gradient, shed.BBR} {
+		s := shed.New(shed.Config{Concurrency: a, MaxCallerShare: 0.5, CPU: 0.9})
+		now := time.Duration(0)
+		r := shed.Request{Deadline: time.Hour, Attempt: 2, Caller: 3}
+		if n := testing.AllocsPerRun(1000, func() {
+			now += ms
+			p, _, _ := s.Admit(now, r)
+			s.Release(now, p, shed.Done)
+			s.RetriesTooMany(now)
+			s.Backlog(now)
+		}); n != 0 {
+			t.Errorf("%s: %v allocations for a request", a, n)
+		}
 	}
 	f, _ := full(t, shed.Config{MaxQueue: 1, QueueInterval: time.Minute})
 	queued(t, f, 1, shed.Request{})

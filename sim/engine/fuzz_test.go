@@ -132,7 +132,7 @@ func (d *dice) policy() string {
 
 // gate is an entry of protect.
 func (d *dice) gate() string {
-	concurrency := d.pick("gradient", "vegas", "aimd", "fixed, maxConcurrency: 3")
+	concurrency := d.pick("bbr", "gradient", "vegas", "aimd", "fixed, maxConcurrency: 3")
 	queue := d.maybe("maxQueue: 2", "noQueue: true")
 	if queue != "noQueue: true" {
 		queue = list(queue, d.maybe("queueTarget: 10ms"), d.maybe("maxCallerShare: 0.5"))
