@@ -38,7 +38,6 @@ type permitted struct {
 	lets     bool // its permit go during back-off
 	keeps    bool // its permit until the answer ends
 	away     bool // it has let its permit go
-	again    bool // it waits for another
 	enqueue  bool // has been told to
 	queued   bool
 	woken    bool

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/abate-go/abate/bench/program"
 )
@@ -52,12 +51,4 @@ func haveAbate(context.Context) error { return nil }
 
 func installed(name string) func(context.Context) error {
 	return func(context.Context) error { return program.Installed(name) }
-}
-
-func contenderNames() string {
-	names := make([]string, len(allContenders))
-	for i, c := range allContenders {
-		names[i] = c.name
-	}
-	return strings.Join(names, ", ")
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"time"
 )
 
@@ -137,12 +136,4 @@ func (d day) rateAt(now time.Duration) float64 {
 		return requestRate
 	}
 	return requestRate * d.rate(now)
-}
-
-func dayNames() string {
-	names := make([]string, len(allDays))
-	for i, d := range allDays {
-		names[i] = d.name
-	}
-	return strings.Join(names, ", ")
 }

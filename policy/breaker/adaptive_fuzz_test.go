@@ -31,7 +31,6 @@ type adaptiveRig struct {
 	now    time.Duration
 	flying []breaker.Permit
 	held   []*breaker.Waiter
-	woken  map[*breaker.Waiter]bool
 }
 
 func (x *adaptiveRig) step(c byte) {

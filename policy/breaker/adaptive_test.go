@@ -179,7 +179,7 @@ func TestThoseWhoWaitAreAdmittedNewestFirst(t *testing.T) {
 	if held := b.Snapshot(now).Learned.Held; held != 0 {
 		t.Error(held, "are left")
 	}
-	now = healthy(b, now, 50, 20*ms, 20*ms)
+	healthy(b, now, 50, 20*ms, 20*ms)
 	if st := b.State(); st != breaker.Closed {
 		t.Error(st, "a second after the recovery")
 	}

@@ -99,7 +99,8 @@ func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
 	defer a.mu.Unlock()
 	age := now - began
 	if age < a.learned.overdue() {
-		return a.learned.strained() || a.failing-a.learned.surprise(math.MaxInt64) > rare
+		return a.learned.strained() ||
+			a.learned.successes > 0 && a.failing-a.learned.surprise(math.MaxInt64) > rare
 	}
 	if scarce {
 		return true
