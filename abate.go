@@ -143,6 +143,8 @@ func Reason(err error) error { return core.Reason(err) }
 var (
 	// ErrCircuitOpen: the circuit breaker refused the attempt.
 	ErrCircuitOpen = core.ErrCircuitOpen
+	// ErrSilent: the attempt failed, and nothing shows that another one would be answered.
+	ErrSilent = core.ErrSilent
 	// ErrBudgetExhausted: the attempt failed and the retry budget had nothing left for another.
 	ErrBudgetExhausted = core.ErrBudgetExhausted
 	// ErrAttemptsExhausted: all attempts that maxRetries allows have failed.

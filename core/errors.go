@@ -11,7 +11,7 @@ import (
 var (
 	// ErrCircuitOpen: the circuit breaker refused the attempt.
 	ErrCircuitOpen = errors.New("circuit open")
-	// ErrSilent: the attempt hung, and nothing shows that another one would be answered.
+	// ErrSilent: the attempt failed, and nothing shows that another one would be answered.
 	ErrSilent = errors.New("no other attempt would be answered")
 	// ErrBudgetExhausted: the attempt failed and the retry budget had nothing left for another.
 	ErrBudgetExhausted = errors.New("retry budget exhausted")

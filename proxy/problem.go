@@ -49,6 +49,7 @@ var refusals = []struct {
 	{abate.ErrThrottled, "throttled", http.StatusServiceUnavailable},
 	{abate.ErrOverloaded, "overloaded", http.StatusServiceUnavailable},
 	{abate.ErrDeadline, "deadline", http.StatusGatewayTimeout},
+	{abate.ErrSilent, "silent", http.StatusBadGateway},
 	{abate.ErrAttemptsExhausted, "attempts-exhausted", http.StatusBadGateway},
 	{abate.ErrTreeExhausted, "tree-exhausted", http.StatusBadGateway},
 }

@@ -48,7 +48,8 @@ func (h *history) lately(now time.Duration, t tally, from, to int, words func(in
 func refusesCalls(which int) string {
 	if which >= refusals && which < refusals+len(registry.Reasons) {
 		switch registry.Reasons[which-refusals].Err {
-		case core.ErrBudgetExhausted, core.ErrAttemptsExhausted, core.ErrTreeExhausted, core.ErrOverloaded:
+		case core.ErrBudgetExhausted, core.ErrAttemptsExhausted, core.ErrTreeExhausted, core.ErrOverloaded,
+			core.ErrSilent:
 			return ""
 		}
 	}
