@@ -78,11 +78,10 @@ Requests that arrive for each user's request, on average over %d of them:
 const outro = `
 nearest, edge    retryOwner: who retries. The allowance of the user's call, %d extra attempts, is all that the
                  whole chain gets.
-default policy   the owner rule, and a retry budget and a circuit breaker in each layer: while the circuit is
-                 open, the database gets no calls.
+default policy   the owner rule, and a retry budget in each layer. Its circuit breaker stays closed: the database
+                 fails at once, which costs nobody anything.
 only checkout    its neighbours do not run Abate and try %d times, so there is nobody to share an allowance with.
-                 Its budget lets one retry pass for every ten calls, with ten to begin with. Its breaker lets no
-                 call pass while the circuit is open.
+                 Its budget lets one retry pass for every ten calls, with ten to begin with.
 `
 
 // run prints the table.

@@ -72,7 +72,8 @@ func TestThreeTimesThreeTimesThreeIsThree(t *testing.T) {
 		if got := of("all, owner rule alone: nearest"); got.database != 3 || got.checkout >= 3 {
 			t.Errorf("%s, nearest: %+v, want the layers behind to try again", p.name, got)
 		}
-		if got := of("only checkout, default policy"); got.checkout != 3 || got.database > 9 {
+		// 3 × 3, and a few retries that the budget has at the start.
+		if got := of("only checkout, default policy"); got.checkout != 3 || got.database > 12 {
 			t.Errorf("%s, only checkout: %+v", p.name, got)
 		}
 		if got := of("only checkout, owner rule alone"); got != (line{3, 9, 27, 27}) {
