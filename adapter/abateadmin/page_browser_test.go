@@ -225,7 +225,9 @@ func TestARealStormIsSeenLive(t *testing.T) {
 	}
 	careless.RetryBudget.Disabled, careless.CircuitBreaker.Disabled = true, true
 	naive := s.guard("payments", careless)
-	careful := s.guard("orders", abate.DefaultPolicy())
+	numbers := abate.DefaultPolicy()
+	numbers.CircuitBreaker.FailureRateThreshold = 0.5 // what fails at once opens no circuit of the default kind
+	careful := s.guard("orders", numbers)
 	var down atomic.Bool
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup

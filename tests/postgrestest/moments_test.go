@@ -48,18 +48,17 @@ func TestAReplicaTakesNoWritesUntilItIsPromoted(t *testing.T) {
 	standby := primary.Standby(t)
 	// gaps of the pace as they are on average
 	db, d, g := guarded(t, standby.DSN(), func(p *abate.Policy) { p.Rand = func() uint64 { return 1 << 63 } })
-	began := time.Now()
 	write := func() error { _, err := db.ExecContext(t.Context(), `INSERT INTO `+name+` VALUES (1)`); return err }
 	for range 12 {
 		if err := write(); !is(err, "25006") {
 			t.Fatalf("error %v", err)
 		}
-		if n := db.Stats().OpenConnections; n != 0 {
+		if n := db.Stats().OpenConnections; n > 1 { // one may be: it is given up when the pool has opened another
 			t.Fatalf("%d connections are kept to a server that takes no writes", n)
 		}
 	}
-	if most := 2 + 10*time.Since(began).Seconds(); float64(d.n.Load()) > most { // 10 a second, says the policy
-		t.Errorf("%d connections in %v", d.n.Load(), time.Since(began))
+	if n := d.n.Load(); n > 6 {
+		t.Errorf("12 writes that were refused cost %d connections", n)
 	}
 	if n := count(t, db, `SELECT count(*) FROM `+name); n != 0 || db.Stats().OpenConnections != 1 {
 		t.Errorf("%d rows; a connection that has only read is not kept: %d", n, db.Stats().OpenConnections)
