@@ -10,6 +10,7 @@ require (
 	github.com/abate-go/abate/adapter/abatekafka v0.0.0
 	github.com/abate-go/abate/adapter/abatekafka/embedded v0.0.0
 	github.com/abate-go/abate/adapter/abateotel v0.0.0
+	github.com/abate-go/abate/adapter/abatepgx v0.0.0
 	github.com/abate-go/abate/proxy v0.0.0
 	github.com/aws/aws-sdk-go-v2 v1.47.7
 	github.com/aws/aws-sdk-go-v2/service/sso v1.39.3
@@ -88,6 +89,7 @@ replace (
 	github.com/abate-go/abate/adapter/abatekafka => ../adapter/abatekafka
 	github.com/abate-go/abate/adapter/abatekafka/embedded => ../adapter/abatekafka/embedded
 	github.com/abate-go/abate/adapter/abateotel => ../adapter/abateotel
+	github.com/abate-go/abate/adapter/abatepgx => ../adapter/abatepgx
 	github.com/abate-go/abate/adapter/abateprom => ../adapter/abateprom
 	github.com/abate-go/abate/adapter/abateredis => ../adapter/abateredis
 	github.com/abate-go/abate/proxy => ../proxy
