@@ -118,7 +118,7 @@ func TestALongOutageUnderAGuardOpensTheCircuitAndSaysSo(t *testing.T) {
 		return // it takes seconds
 	}
 	series := simulated(
-		t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 10m, outage: payment-service, mode: fail"), 1)
+		t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 10m, outage: payment-service, mode: hang"), 1)
 	exprs := append(firstFires("CircuitBreakerOpen", pager, stormAt+2*time.Minute, stormAt+2*time.Minute+late),
 		noAlertBut(30*time.Minute, "CircuitBreakerOpen"),
 		firing("CircuitBreakerOpen", pager, 20*time.Minute), notFiring("CircuitBreakerOpen", pager, 22*time.Minute))
