@@ -105,11 +105,11 @@ func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
 	if scarce {
 		return true
 	}
-	if a.good > began {
+	if a.good > began || a.learned.successes == 0 { // who has never answered may be slow to begin
 		return false
 	}
 	overdue := a.learned.overdue()
-	return a.learned.surprise(age) < rare || a.flights.began(a.good-overdue, now-overdue) > 0
+	return a.learned.surprise(age) < min(rare, a.learned.greatest()) || a.flights.began(a.good-overdue, now-overdue) > 0
 }
 
 // brokeOff takes an answer that has begun well and broke off. One that has flowed for longer than callers wait says
@@ -165,8 +165,9 @@ func (a *adaptive) snapshot(now time.Duration, s *Snapshot) {
 	if a.silent(now) {
 		l.Surprise = float64(a.flights.sum(now, a.good, &a.doubts) + a.ended)
 	}
-	if all := a.learned.successes + a.learned.failures; all > 0 {
-		s.Calls, s.FailureRate = int(all), float64(a.learned.failures/all)
+	failed := a.learned.failures + a.learned.pending
+	if all := a.learned.successes + failed; all > 0 {
+		s.Calls, s.FailureRate = int(all), float64(failed/all)
 	}
 	switch s.State {
 	case Open:
