@@ -216,7 +216,7 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 		switch {
 		case s.breaker.Rejecting(now) && !hopeful(c, now) && (scarce(c) || !mayHold(c)):
 			return c.stop(now, ErrCircuitOpen)
-		case s.breaker.Discourages(now, c.copies[0].start, scarce(c)):
+		case !o.Unsent && s.breaker.Discourages(now, c.copies[0].start, scarce(c)):
 			return c.stop(now, ErrSilent)
 		}
 	}
