@@ -143,7 +143,7 @@ func Reason(err error) error { return core.Reason(err) }
 var (
 	// ErrCircuitOpen: the circuit breaker refused the attempt.
 	ErrCircuitOpen = core.ErrCircuitOpen
-	// ErrSilent: the attempt failed, and nothing shows that another one would be answered.
+	// ErrSilent: the attempt failed, and was not tried again, because nothing shows that another one would be answered.
 	ErrSilent = core.ErrSilent
 	// ErrBudgetExhausted: the attempt failed and the retry budget had nothing left for another.
 	ErrBudgetExhausted = core.ErrBudgetExhausted

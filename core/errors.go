@@ -11,8 +11,8 @@ import (
 var (
 	// ErrCircuitOpen: the circuit breaker refused the attempt.
 	ErrCircuitOpen = errors.New("circuit open")
-	// ErrSilent: the attempt failed, and nothing shows that another one would be answered.
-	ErrSilent = errors.New("no other attempt would be answered")
+	// ErrSilent: the attempt failed, and was not tried again, because nothing shows that another one would be answered.
+	ErrSilent = errors.New("retry held back")
 	// ErrBudgetExhausted: the attempt failed and the retry budget had nothing left for another.
 	ErrBudgetExhausted = errors.New("retry budget exhausted")
 	// ErrAttemptsExhausted: all attempts that maxRetries allows have failed.

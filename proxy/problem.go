@@ -49,7 +49,7 @@ var refusals = []struct {
 	{abate.ErrThrottled, "throttled", http.StatusServiceUnavailable},
 	{abate.ErrOverloaded, "overloaded", http.StatusServiceUnavailable},
 	{abate.ErrDeadline, "deadline", http.StatusGatewayTimeout},
-	{abate.ErrSilent, "silent", http.StatusBadGateway},
+	{abate.ErrSilent, "retry-held-back", http.StatusBadGateway},
 	{abate.ErrAttemptsExhausted, "attempts-exhausted", http.StatusBadGateway},
 	{abate.ErrTreeExhausted, "tree-exhausted", http.StatusBadGateway},
 }

@@ -14,7 +14,7 @@ type Reason struct {
 var Reasons = [...]Reason{
 	{core.ErrCircuitOpen, "circuit_open", "circuit open"},
 	{core.ErrBudgetExhausted, "budget_exhausted", "retry budget empty"},
-	{core.ErrSilent, "silent", "no retry would be answered"},
+	{core.ErrSilent, "retry_held_back", "retry held back"},
 	{core.ErrAttemptsExhausted, "attempts_exhausted", "attempts exhausted"},
 	{core.ErrTreeExhausted, "tree_exhausted", "call tree has no retries left"},
 	{core.ErrBulkheadFull, "bulkhead_full", "bulkhead full"},

@@ -36,16 +36,17 @@ type adaptive struct {
 	line    line
 	doubts  doubts // used while judging only
 
-	begun   bool          // an attempt has: good and idle are times
-	good    time.Duration // when the last success was, idle times left out
-	idle    time.Duration // when the last attempt ended, if none is out
-	asked   time.Duration // when a call asked last
-	every   time.Duration // the time from one call to the next, smoothed
-	judged  time.Duration // when the detector looked last
-	costs   float32       // surprise at the costly failures among them
-	failing float32       // surprise at the attempts that have failed since the last one, whatever their age
-	ended   float32       // surprise at the attempts that have ended without a success since the last one
-	typical float64       // attempts that are out when one begins, while closed
+	begun  bool          // an attempt has: good and idle are times
+	good   time.Duration // when the last success was, idle times left out
+	idle   time.Duration // when the last attempt ended, if none is out
+	asked  time.Duration // when a call asked last
+	every  time.Duration // the time from one call to the next, smoothed
+	judged time.Duration // when the detector looked last
+	// Surprise, in nats, since the last success:
+	ended   float32 // at attempts that ended slowly without one, and at costly failures
+	costs   float32 // at the costly failures among them
+	failing float32 // at all failures, also quick ones
+	typical float64 // attempts that are out when one begins, while closed
 
 	since    time.Duration
 	openings uint64
@@ -261,9 +262,9 @@ func (a *adaptive) recovered(now time.Duration) (change Change) {
 	return a.enter(Closed, now, reasonRecovered)
 }
 
-// missed takes an attempt that ended without a success, slow if that took as long as a success may, or as it was given.
-// One that failed quickly has cost nobody anything, so it is no
-// reason to refuse others, unless it is Costly. One that was neutral never says anything.
+// missed takes an attempt that ended without a success. It is slow if it took as long as a success may, or all the
+// time that it was given. A quick failure has cost nobody anything, so it is no reason to refuse others, unless it
+// is Costly. A neutral end never says anything.
 func (a *adaptive) missed(now, age time.Duration, serial uint32, r Result, slow bool) Change {
 	if r == Failure || r == Costly {
 		a.failing += a.learned.surprise(math.MaxInt64)

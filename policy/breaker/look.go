@@ -64,10 +64,11 @@ func (b *Breaker) Patience(timeout time.Duration, scarce bool) time.Duration {
 	return b.loop.waiting(timeout, scarce && b.cur.Load().cfg.WhileOpen != Hold)
 }
 
-// Discourages reports whether an attempt that began then and has failed is not worth another one. One that failed
-// quickly always is: it has cost nothing. After a slow one another is a second worker of the dependency, that may hang
-// as well; so it is worth it if somebody else has been answered since, or if this one is a rare exception and the only
-// one. Never is it where the caller's workers are scarce.
+// Discourages reports whether an attempt that began then and has failed should not be tried again. A quick failure
+// should not if others have failed since the last success, beyond chance, or if successes have become slow. After a
+// slow attempt another one may hang as well, so it needs a reason: a success since it began, or that it is a rare
+// exception and the only late one. While the dependency has never answered nothing is known, and only Scarce callers
+// are discouraged, after slow attempts. Thresholds discourages nothing.
 func (b *Breaker) Discourages(now, began time.Duration, scarce bool) bool {
 	if !b.cur.Load().loop {
 		return false
