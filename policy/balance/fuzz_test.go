@@ -142,7 +142,8 @@ func (m *model) done(i int, now time.Duration, r balance.Result) {
 			m.allBack(now)
 			return
 		}
-		if p.streak >= m.c.ConsecutiveFailures && p.begunSinceReturn >= m.c.ConsecutiveFailures && m.mayEject() && m.othersDoBetter(i) {
+		limit := m.c.ConsecutiveFailures
+		if p.streak >= limit && p.begunSinceReturn >= limit && m.mayEject() && m.othersDoBetter(i) {
 			if time.Duration(p.multiplier)*m.c.BaseEjectionTime < m.c.MaxEjectionTime {
 				p.multiplier++
 			}
