@@ -460,7 +460,8 @@ var mistakes = map[string][]string{
 		`:5:17: protect.orders.rateLimit: unknown key "limt"; did you mean limit?`,
 		`:6:12: protect.orders.shed: unknown key "methods"; methods belongs in the section idempotency`,
 		`:7:5: protect.orders: unknown key "failureThreshold"; allowed: listen, upstreams, outlierDetection, ` +
-			`routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, idempotency`,
+			`routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, ` +
+			`authentication, priority, rateLimit, shed, idempotency`,
 		`:8:11: protect.stock: unknown key "burst"; burst belongs in the section rateLimit`,
 	},
 	"protect-without-effect": {
