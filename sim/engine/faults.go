@@ -12,6 +12,7 @@ type faults struct {
 	world       *world
 	servers     *servers
 	guards      *guards
+	balancers   *balancers
 	connections *connections
 	requests    *requests
 	fleets      *fleets
@@ -168,6 +169,7 @@ func (fs *faults) restart(i int32) {
 	fs.requests.lose(i, true)
 	fs.servers.restart(i)
 	fs.connections.restart(i)
+	fs.balancers.renew(i)
 	_ = fs.guards.renew(i) // the policies were checked when the run began
 }
 
