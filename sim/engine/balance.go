@@ -38,7 +38,8 @@ func (b *balancers) renew(i int32) {
 	for _, k := range b.world.nodeOf(i).edges {
 		edge, e := &b.world.edges[k], endpoints{}
 		if edge.balances {
-			e.balancer = balance.New(edge.ejection, int(b.world.nodes[edge.callee].count))
+			p := b.world.variant.PolicyOf(name, edge.call.To)
+			e.balancer = balance.New(p.OutlierDetection, int(b.world.nodes[edge.callee].count))
 			e.stream = b.world.stream(name, number, edge.call.To, "balancer", restarts)
 		}
 		b.of[i] = append(b.of[i], e)

@@ -1,9 +1,11 @@
 // Package engine makes one run of a scenario: clients, services, links, faults, and on every edge the guards of
 // production, in virtual time.
 //
-// The deciding code is not here. A call is an [core.Call] of an [abate.Guard], made from the same policy file as in
-// production; this package is one more driver of it, with an event queue instead of goroutines and timers. What is here
-// is the world around the guards: who arrives when, who waits in which queue, how long work takes, and what breaks.
+// The deciding code is not here. A call is a [core.Call] of an [abate.Guard], made from the same policy file as in
+// production; this package is one more driver of it, with an event queue instead of goroutines and timers. Where
+// callers choose a replica, each has a [balance.Balancer]. internal/tidy holds that nothing here decides about a call.
+// What is here is the world around the guards: who arrives when, who waits in which queue, how long work takes, and
+// what breaks.
 //
 // # Rooms
 //
@@ -11,7 +13,8 @@
 //
 //   - The world: virtual time, the events to come, random streams (world.go), who calls whom (topology.go, load.go).
 //   - Recording: what comes out (record.go, topicrecord.go, blank.go, histogram.go), how things end and what
-//     that looks like to who asked (failure.go), the measures that expectations name (value.go), and who writes it down (recorder.go, detail.go, trace.go, family.go).
+//     that looks like to who asked (failure.go), the measures that expectations name (value.go), and who writes it down
+//     (recorder.go, detail.go, trace.go, family.go).
 //   - Traffic: requests, calls and attempts under way, and what layers say to each other of attempts that are left
 //     (traffic.go, tree.go, in slabs), and what chance does to them (chance.go).
 //   - Servers: replicas with queues, workers and faults at work (replica.go, line.go), gates (gate.go), and how a

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"math"
-
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -45,10 +43,7 @@ func newFault(nodes []node, spec *scenario.Fault) fault {
 			f.target = int32(n)
 		}
 	}
-	f.hit = nodes[f.target].count
-	if spec.Share > 0 {
-		f.hit = min(f.hit, int32(math.Ceil(float64(f.hit)*spec.Share-1e-9)))
-	}
+	f.hit = int32(spec.Hits(int(nodes[f.target].count)))
 	return f
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/inbound"
-	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/scenario"
@@ -66,7 +65,6 @@ type edge struct {
 	balances       bool // each instance of the caller chooses the replica, see balancers
 	policy         abate.Policy
 	redelivery     redelivery.Config // of messages, if the caller consumes
-	ejection       balance.Config    // of replicas, if the edge balances
 	timeout        int64             // of an attempt, by the policy; 0 without one
 	priority       shed.Priority     // if the call says one
 	ranked         bool
@@ -163,7 +161,7 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 	k := edge{
 		caller: caller, callee: callee, slot: slot, call: c, share: c.Share,
 		naive:  t.variant.NaiveCall(name, c),
-		policy: p.Policy, redelivery: p.Kafka, ejection: p.OutlierDetection,
+		policy: p.Policy, redelivery: p.Kafka,
 	}
 	k.balances = t.nodes[callee].count > 1 && t.nodes[callee].service.Balancing == scenario.LeastRequest
 	if k.share == 0 {
