@@ -40,6 +40,7 @@ func (b *balancers) renew(i int32) {
 		if edge.balances {
 			p := b.world.variant.PolicyOf(name, edge.call.To)
 			e.balancer = balance.New(p.OutlierDetection, int(b.world.nodes[edge.callee].count))
+			e.balancer.Weigh(p.Weights)
 			e.stream = b.world.stream(name, number, edge.call.To, "balancer", restarts)
 		}
 		b.of[i] = append(b.of[i], e)

@@ -75,6 +75,28 @@ func TestAProgramThatRestartsHasForgottenWhoFailed(t *testing.T) {
 	equal(t, "failed requests", total(run(t, world(ejecting(3), lines...)).Fleets[0].Failed), 6)
 }
 
+// The weights of a policy are those of the replicas, again from the first one on.
+func TestHeavyReplicasGetMore(t *testing.T) {
+	text := world(plain+", outlierDetection: {disabled: true}", "clients: {f: {rate: 1000, calls: [s]}}",
+		"services: {s: {replicas: 4, balancing: least-request}}",
+		"faults: [{at: 1s, for: 8s, share: 25%, outage: s, mode: fail}]")
+	text = strings.Replace(text, "defaults:", "services: {s: {weights: [1, 3]}}, defaults:", 1)
+	within(t, "failed requests", float64(total(run(t, text).Fleets[0].Failed)), 1000-5*30, 1000+5*30)
+}
+
+func TestAReplicaThatComesBackStartsSlowly(t *testing.T) {
+	lines := []string{"clients: {f: {rate: 1000, calls: [s]}}", "services: {s: {replicas: 2, balancing: least-request}}",
+		"faults: [{at: 1s, for: 8s, share: 50%, outage: s, mode: fail}]"}
+	failed := func(keys string) float64 {
+		const policy = plain + ", outlierDetection: {consecutiveFailures: 100, baseEjectionTime: 1s, maxEjectionTime: 1s"
+		r := run(t, world(policy+keys+"}", lines...))
+		return float64(between(r, r.Fleets[0].Failed, 2200*ms, 2400*ms))
+	}
+	// A hundred failures in a row take 0.2 s; a second later it is back.
+	within(t, "failed requests, at once", failed(""), 80, 120)
+	within(t, "failed requests, slowly", failed(", slowStart: 1h"), 10, 35)
+}
+
 // A pool has so many connections in all: to get one to another replica it gives one up.
 func TestAPoolMovesItsConnectionsToTheReplicasThatAreChosen(t *testing.T) {
 	lines := oneBad("rate: 200", "serviceTime: 5ms, workers: 4, connections: {cost: 1ms}", "outage: s, mode: fail")

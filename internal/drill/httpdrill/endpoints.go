@@ -47,7 +47,9 @@ func (a cast) endpointsOf(urls []string, turn *atomic.Uint32) *endpoints {
 	case scenario.RoundRobin:
 		e.turn = turn
 	case scenario.LeastRequest:
-		e.balancer = balance.New(a.clientPolicy().OutlierDetection, len(urls))
+		p := a.clientPolicy()
+		e.balancer = balance.New(p.OutlierDetection, len(urls))
+		e.balancer.Weigh(p.Weights)
 	}
 	return e
 }

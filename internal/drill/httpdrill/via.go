@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
@@ -23,6 +24,9 @@ type Via func(policy []byte, observer abate.Observer) (proxy *url.URL, end func(
 func relayed(service string, upstreams []string, p policyfile.Policy) []byte {
 	p.Fallback.Disabled = true // a degraded answer is not goodput
 	p.Upstreams, p.Routes = upstreams, nil
+	if n := len(p.Weights); n > 0 { // of the replicas, again from the first one on
+		p.Weights = slices.Repeat(p.Weights, len(upstreams)/n+1)[:len(upstreams)]
+	}
 	f := policyfile.File{Defaults: policyfile.DefaultPolicy(),
 		Services: []policyfile.Service{{Name: service, Policy: p}}, GatewayRetries: true}
 	return f.Format()
