@@ -61,7 +61,7 @@ var bugs = []bug{
 	{"policy/balance/choice.go", "if endpoints[second].pending() < endpoints[first].pending() {",
 		"if endpoints[second].pending() > endpoints[first].pending() {"},
 	{"policy/balance/choice.go", "if n > 1 && uint(avoid) <", "if n > 2 && uint(avoid) <"},
-	{"policy/balance/balancer.go", "out >= b.mayBeOut {", "out > b.mayBeOut {"},
+	{"policy/balance/balancer.go", "out >= b.mayBeOut ||", "out > b.mayBeOut ||"},
 	{"policy/balance/balancer.go", "e.streak.Load() < b.limit ||", "e.streak.Load() <= b.limit ||"},
 	{"policy/balance/endpoint.go", "quiet/uint64(base)", "quiet/uint64(2*base)"},
 	{"hops/endpoint.go", "case abate.Failure, abate.Overload:", "case abate.Failure:"},
