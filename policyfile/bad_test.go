@@ -80,7 +80,7 @@ var mistakes = map[string][]string{
 		`:4:16: service "a": unknown key "x"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, ` +
 			`maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, ` +
 			`internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, ` +
-			`throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+			`throttle, hedge, fallback, outlierDetection, kafka, upstreams, weights, routes`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
@@ -639,8 +639,8 @@ var mistakes = map[string][]string{
 		`:3:39: service "refunds", routes[1]: "/pay/" belongs to service "payments" already; remove it here or there`,
 	},
 	"routes-in-defaults": {
-		`:2:11: defaults.routes: cannot have a default; it says which requests belong to one service: write it there`,
-		`:3:14: defaults.upstreams: cannot have a default; it says which requests belong to one service: write it there`,
+		`:2:11: defaults.routes: cannot have a default; it is about one service: write it there`,
+		`:3:14: defaults.upstreams: cannot have a default; it is about one service: write it there`,
 	},
 	"service-name": {
 		`:2:3: services: "" is no name; allowed: 1 to 253 printable characters without spaces around; for example ` +
@@ -654,7 +654,8 @@ var mistakes = map[string][]string{
 		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: preset, timeout, ` +
 			`attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, ` +
 			`maxRetryAfter, retryAfterJitter, retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, ` +
-			`circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+			`circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, ` +
+			`weights, routes`,
 	},
 	"services-a-list": {
 		`:2:3: services: a list is not a mapping; for example {payment-service: {maxRetries: 3}}`,
@@ -682,7 +683,7 @@ var mistakes = map[string][]string{
 		`:5:5: service "payments": unknown key "colour"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, ` +
 			`initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, ` +
 			`retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, ` +
-			`rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+			`rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, weights, routes`,
 	},
 	"unknown-key-behind-aliases": {
 		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,

@@ -3,6 +3,7 @@ package policyfile
 import (
 	"cmp"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,7 +112,7 @@ func (w *writer) section(s *strictyaml.Shape, v reflect.Value) {
 	for _, f := range s.Fields {
 		value := v.FieldByIndex(f.Index())
 		switch {
-		case w.inDefaults && s == policyShape && (f.Key == "upstreams" || f.Key == "routes"): // of one service only
+		case w.inDefaults && s == policyShape && slices.Contains(ofOneService, f.Key): // of one service only
 		case s == policyShape && f.Key == "preset" && value.IsZero():
 		case f.Kind == strictyaml.Section:
 			w.line(f.Key + ":" + off(f, value))

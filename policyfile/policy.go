@@ -2,6 +2,7 @@ package policyfile
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -27,9 +28,16 @@ type Policy struct {
 	// Upstreams are the base URLs of the service, one per endpoint: http, https, or h2c for HTTP/2 without TLS. A request
 	// to one of their hosts belongs to this service. The proxy balances over them.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
+	// Weights are those of the upstreams, in their order: one with weight 2 gets twice as many attempts as one with weight
+	// 1. Default: all weigh the same. In a simulation they are those of the replicas, again from the first one on where
+	// there are more.
+	Weights []int `yaml:"weights" range:"1..1000" example:"[3, 1]"`
 	// Routes choose this service for a request by host and path prefix; the longest prefix wins.
 	Routes []Route `yaml:"routes"`
 }
+
+// ofOneService are the keys that the defaults cannot have.
+var ofOneService = []string{"upstreams", "weights", "routes"}
 
 // DefaultPolicy is what every service of a policy file begins with, but for those for connections.
 func DefaultPolicy() Policy {
@@ -45,6 +53,9 @@ func (p Policy) Validate() error {
 	checkOutliers(&v, p.OutlierDetection)
 	kafkacheck.Validate(&v, p.Kafka)
 	v.Upstreams(p.Upstreams)
+	if n, upstreams := len(p.Weights), len(p.Upstreams); n > 0 && upstreams > 0 && n != upstreams {
+		v.Add("weights", fmt.Sprintf("has %d weights for %d upstreams", n, upstreams), "write one for each, in their order")
+	}
 	for i, r := range p.Routes {
 		v.Route(i, r.Host, r.Path)
 	}
@@ -77,7 +88,7 @@ func (p Policy) own() Policy {
 	p.RetryMethods = slices.Clone(p.RetryMethods)
 	p.Fallback.Identity = slices.Clone(p.Fallback.Identity)
 	p.Kafka = p.Kafka.Clone()
-	p.Upstreams, p.Routes = slices.Clone(p.Upstreams), slices.Clone(p.Routes)
+	p.Upstreams, p.Weights, p.Routes = slices.Clone(p.Upstreams), slices.Clone(p.Weights), slices.Clone(p.Routes)
 	return p
 }
 

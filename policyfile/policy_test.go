@@ -28,6 +28,15 @@ func TestValidateNamesWhatIsWrongBesideTheGuard(t *testing.T) {
 			p.Routes = []policyfile.Route{{Host: "http://x"}}
 		}, `routes[0].host: "http://x" is not a host; without scheme and path, for example "api.example.com"`},
 		{func(p *policyfile.Policy) {
+			p.Upstreams, p.Weights = []string{"http://a", "http://b"}, []int{1}
+		}, "weights: has 1 weights for 2 upstreams; write one for each, in their order"},
+		{func(p *policyfile.Policy) {
+			p.Weights = []int{3, 1001}
+		}, "weights[1]: 1001 is out of range; allowed: 1 to 1000"},
+		{func(p *policyfile.Policy) {
+			p.OutlierDetection.SlowStart = 2 * time.Hour
+		}, "outlierDetection.slowStart: 2h0m0s is out of range; allowed: 0s to 1h"},
+		{func(p *policyfile.Policy) {
 			p.OutlierDetection.BaseEjectionTime, p.OutlierDetection.MaxEjectionTime = time.Minute, time.Second
 		}, "outlierDetection.baseEjectionTime: 1m0s is above maxEjectionTime 1s; lower it or raise maxEjectionTime"},
 	} {

@@ -54,9 +54,9 @@ func (r *reader) policy(p *entry, n *yaml.Node) {
 	}
 	r.kindOfBreaker(p)
 	if r.Service == "" {
-		for _, key := range []string{"upstreams", "routes"} {
+		for _, key := range ofOneService {
 			if r.Has(key) {
-				r.Reject(key, "cannot have a default", "it says which requests belong to one service: write it there")
+				r.Reject(key, "cannot have a default", "it is about one service: write it there")
 			}
 		}
 	}

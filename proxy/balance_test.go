@@ -49,6 +49,18 @@ func TestEveryEndpointGetsRequests(t *testing.T) {
 	}
 }
 
+func TestAHeavyEndpointGetsMoreRequests(t *testing.T) {
+	light, heavy := newMember(t, "light"), newMember(t, "heavy")
+	r := start(t, single([]string{light.url, heavy.url}, "weights: [1, 9]"))
+	got := map[string]int{}
+	for range 200 {
+		got[r.get("/").content]++
+	}
+	if got["light"] == 0 || got["heavy"] < 4*got["light"] {
+		t.Errorf("with weights 1 and 9 they got %v of 200 requests", got)
+	}
+}
+
 func TestABusyEndpointGetsFewerRequests(t *testing.T) {
 	release := make(chan struct{})
 	slow := upstream(t, func(c net.Conn, _ string) {

@@ -10,7 +10,6 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/internal/exhausted"
-	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/proxy/calltree"
 )
 
@@ -35,13 +34,8 @@ func (g *guardedCall) judge(a *answer, err error) (o abate.Outcome) {
 	o.Unfinished = o.Class == abate.Success && err == nil && !g.req.rpc && !a.ended &&
 		a.resp.Status != http.StatusSwitchingProtocols
 	g.hear(&o, a, err)
-	a.result = results[o.Class]
+	a.result = hops.EndpointResult(o.Class)
 	return o
-}
-
-var results = [...]balance.Result{
-	abate.Success: balance.Success, abate.Failure: balance.Failure, abate.Overload: balance.Failure,
-	abate.Ignored: balance.Neutral,
 }
 
 // judgeDelivered judges an answer that the client has got, as far as it came.
@@ -55,7 +49,7 @@ func (g *guardedCall) judgeDelivered(a *answer) (o abate.Outcome) {
 		o = g.judgeRPC(a, false)
 	}
 	g.hear(&o, a, a.broke)
-	a.result = results[o.Class]
+	a.result = hops.EndpointResult(o.Class)
 	return o
 }
 

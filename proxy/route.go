@@ -150,6 +150,7 @@ func (s *service) muster(d *policyfile.Destination) *fleet {
 // for none.
 func newFleet(d *policyfile.Destination, before *fleet) (f *fleet, kept []int) {
 	f = &fleet{policy: d.Policy, load: d.Load, balancer: balance.New(d.Policy.OutlierDetection, len(d.Policy.Upstreams))}
+	f.balancer.Weigh(d.Policy.Weights)
 	for _, raw := range d.Policy.Upstreams {
 		i := slices.IndexFunc(before.endpoints, func(e *endpoint) bool { return e.url == raw })
 		if kept = append(kept, i); i >= 0 {

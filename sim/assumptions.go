@@ -154,8 +154,12 @@ func (l *assumptions) service(x *scenario.Service) {
 		"calls its request makes")
 	l.add(name+"serviceTime", x.ServiceTime.String(), x.ServiceTime.IsZero(), "the service's own work on one request")
 	if x.Replicas > 1 {
-		l.choice(name+"balancing", x.Balancing, scenario.RandomReplica,
-			"how callers choose a replica; nobody takes a bad one out")
+		why := "how an attempt gets its replica; nobody takes a bad one out"
+		if x.Balancing == scenario.LeastRequest {
+			why = "package balance of production chooses, in each instance that calls; a second attempt goes elsewhere, and " +
+				"outlierDetection of the call's policy takes bad ones out"
+		}
+		l.choice(name+"balancing", x.Balancing, scenario.RandomReplica, why)
 	}
 	if x.Workers > 0 {
 		bound, usual := "no bound", true
@@ -250,7 +254,8 @@ func (l *assumptions) fixed() {
 // NotModelled says what the simulator leaves out, so that nobody takes it for granted.
 func NotModelled(s *scenario.Scenario) []string {
 	list := []string{
-		"health checks, outlier ejection and autoscaling: replicas stay as they are, unless a fault says otherwise",
+		"health checks and autoscaling: replicas stay as they are, unless a fault says otherwise; balancing: least-request " +
+			"takes those out that fail",
 		"shared machines: services do not take processor time, memory or bandwidth from each other",
 		"TCP and TLS: links delay or lose whole requests; connecting costs something only where a pool and connections are " +
 			"given",

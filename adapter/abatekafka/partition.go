@@ -159,7 +159,7 @@ func (p *partition) settle() {
 func (p *partition) watchCircuit(now time.Duration) {
 	if wait, open := p.deliverer.shared.closedOff(now); open {
 		p.deliverer.shared.trouble(now)
-		p.stop(circuitOpen, now+max(wait, 100*time.Millisecond))
+		p.stop(circuitOpen, now+max(wait, redelivery.ProbeEvery))
 	}
 }
 

@@ -129,8 +129,8 @@ var layers = []layer{
 	}, public...), anybody},
 	{"internal/drill", []string{"sim/figures"}, nothing},
 	{"internal/drill/httpdrill", []string{
-		"internal/drill", loopback, "scenarios", "sim", "sim/", "adapter/abatehttp", "policyfile", "core", "inbound",
-		".", "policy/",
+		"internal/drill", loopback, "scenarios", "sim", "sim/", "adapter/abatehttp", "hops", "policyfile", "core",
+		"inbound", ".", "policy/",
 	}, nothing},
 	{"internal/tidy", nil, nothing},
 	{"internal/release", nil, nothing},

@@ -30,7 +30,8 @@ type Balancer struct {
 	limit     int64 // failures in a row
 
 	choice atomic.Pointer[choice]
-	mu     sync.Mutex // guards the lower half of each endpoint and every change of choice
+	mu     sync.Mutex // guards the lower half of each endpoint, what follows, and every change of choice
+	ramps  ramps
 }
 
 // New returns a balancer over the endpoints 0 to endpoints-1, all in the choice. Values of c outside their range are
@@ -39,7 +40,8 @@ func New(c Config, endpoints int) *Balancer {
 	c = c.WithDefaults()
 	n := max(endpoints, 0)
 	b := &Balancer{endpoints: make([]endpoint, n), config: c, mayBeOut: c.mayBeOut(n), limit: int64(c.ConsecutiveFailures)}
-	b.choose()
+	b.ramps = newRamps(c.SlowStart, n)
+	b.choose(0)
 	return b
 }
 
@@ -128,7 +130,7 @@ func (b *Balancer) consider(i int, now time.Duration) {
 	e.multiplier = min(e.multiplier+1, b.config.maxMultiplier())
 	e.out, e.since, e.until = true, now, later(now, b.config.ejection(e.multiplier))
 	e.lately.Store(true)
-	b.choose()
+	b.choose(now)
 }
 
 // at returns the choice at a time, after having brought it up to that time.
@@ -145,12 +147,13 @@ func (b *Balancer) at(now time.Duration) *choice {
 	for i := range b.endpoints {
 		if e := &b.endpoints[i]; e.out && now >= e.until {
 			e.comeBack()
+			b.ramps.begin(i, e.until)
 		}
 	}
-	return b.choose()
+	return b.choose(now)
 }
 
-// allBack ends all ejections.
+// allBack ends all ejections, at once: what is left cannot do it alone.
 func (b *Balancer) allBack(now time.Duration) {
 	for i := range b.endpoints {
 		if e := &b.endpoints[i]; e.out {
@@ -158,11 +161,12 @@ func (b *Balancer) allBack(now time.Duration) {
 			e.comeBack()
 		}
 	}
-	b.choose()
+	b.choose(now)
 }
 
-// choose puts the choice together anew. Called with the lock, or before anybody else knows the balancer.
-func (b *Balancer) choose() *choice {
+// choose puts the choice together anew, as it is at a time. Called with the lock, or before anybody else knows the
+// balancer.
+func (b *Balancer) choose(now time.Duration) *choice {
 	n := len(b.endpoints)
 	c := &choice{in: make([]int32, 0, n), position: make([]int32, n), until: never}
 	for i := range b.endpoints {
@@ -175,6 +179,7 @@ func (b *Balancer) choose() *choice {
 		c.position[i] = int32(len(c.in))
 		c.in = append(c.in, int32(i))
 	}
+	c.weigh(&b.ramps, now)
 	b.choice.Store(c)
 	return c
 }

@@ -15,22 +15,31 @@ func (b *Balancer) Carry(from *Balancer, index []int) {
 	was := from.records()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var out []*endpoint
+	var out []int
 	for i := range min(len(b.endpoints), len(index)) {
 		if uint(index[i]) >= uint(len(was)) {
+			if len(was) > 0 {
+				b.ramps.begin(i, fromThere)
+			}
 			continue
+		}
+		if r := was[index[i]]; r.ramp != warm {
+			b.ramps.begin(i, r.ramp)
 		}
 		e := &b.endpoints[i]
 		e.take(was[index[i]], b.config)
 		if e.out {
-			out = append(out, e)
+			out = append(out, i)
 		}
 	}
-	slices.SortStableFunc(out, func(x, y *endpoint) int { return cmp.Compare(y.until, x.until) })
-	for _, e := range out[min(len(out), b.mayBeOut):] {
-		e.comeBack()
+	slices.SortStableFunc(out, func(x, y int) int {
+		return cmp.Compare(b.endpoints[y].until, b.endpoints[x].until)
+	})
+	for _, i := range out[min(len(out), b.mayBeOut):] {
+		b.endpoints[i].comeBack()
+		b.ramps.begin(i, fromThere)
 	}
-	b.choose()
+	b.choose(fromThere) // the first attempt says what time it is
 }
 
 // record is what Carry takes over of an endpoint.
@@ -40,6 +49,7 @@ type record struct {
 	multiplier          int32
 	ejections           uint32
 	since, until        time.Duration
+	ramp                time.Duration
 }
 
 func (b *Balancer) records() []record {
@@ -48,7 +58,10 @@ func (b *Balancer) records() []record {
 	all := make([]record, len(b.endpoints))
 	for i := range b.endpoints {
 		e := &b.endpoints[i]
-		all[i] = record{e.streak.Load(), e.sinceReturn(), e.out, e.multiplier, e.ejections, e.since, e.until}
+		all[i] = record{e.streak.Load(), e.sinceReturn(), e.out, e.multiplier, e.ejections, e.since, e.until, warm}
+		if b.ramps.since != nil {
+			all[i].ramp = b.ramps.since[i]
+		}
 	}
 	return all
 }

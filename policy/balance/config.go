@@ -29,6 +29,11 @@ type Config struct {
 	// be out whatever the share, and the last one never is: a service with one endpoint keeps it. Range 0.001 to 1. Zero
 	// means the default, 0.5.
 	MaxEjectionShare float64 `yaml:"maxEjectionShare" range:"0.001..1" example:"0.5"`
+
+	// SlowStart is how long an endpoint that comes back, or is new after a reload, gets less than its share: an eighth of
+	// it at first, then steadily more. For services that are slow until their caches are warm. Range 0s to 1h. Default: 0,
+	// at once.
+	SlowStart time.Duration `yaml:"slowStart" range:"0s..1h" example:"30s"`
 }
 
 // Enabled reports whether endpoints are ejected. The zero Config and a disabled one eject none; any other does, with
@@ -47,6 +52,7 @@ func (c Config) WithDefaults() Config {
 	c.MaxEjectionTime = within(c.MaxEjectionTime, 5*time.Minute, 10*time.Millisecond, 24*time.Hour)
 	c.MaxEjectionTime = max(c.MaxEjectionTime, c.BaseEjectionTime)
 	c.MaxEjectionShare = within(c.MaxEjectionShare, 0.5, 0.001, 1)
+	c.SlowStart = within(c.SlowStart, 0, 0, time.Hour)
 	return c
 }
 

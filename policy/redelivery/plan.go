@@ -20,6 +20,9 @@ const (
 // how long: the next one would be refused, too.
 const Brief = 20 * time.Millisecond
 
+// ProbeEvery is how often a driver looks, at most, whether a circuit that lets nobody in lets somebody in again.
+const ProbeEvery = 100 * time.Millisecond
+
 // NewPlan makes a plan. c must be valid. A plan of a Config that is off has no retry topics: every failure that counts
 // is the last.
 func NewPlan(c Config) *Plan {

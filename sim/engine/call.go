@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/sim/kernel"
@@ -21,6 +22,7 @@ type calls struct {
 	servers     *servers
 	guards      *guards
 	connections *connections
+	balancers   *balancers
 	lanes       []int // of edges: of the attempt timeout in the queue; -1 without one
 	tried       int   // attempts of the call that ended last
 
@@ -31,7 +33,7 @@ type calls struct {
 // reset prepares the queue for the attempt timeouts of the edges.
 func (cs *calls) reset() {
 	*cs = calls{world: cs.world, rec: cs.rec, traffic: cs.traffic, servers: cs.servers, guards: cs.guards,
-		connections: cs.connections, ended: cs.ended, lanes: cs.lanes[:0]}
+		connections: cs.connections, balancers: cs.balancers, ended: cs.ended, lanes: cs.lanes[:0]}
 	for k := range cs.world.edges {
 		lane := -1
 		if timeout := cs.world.edges[k].timeout; timeout > 0 {
@@ -149,11 +151,14 @@ func (cs *calls) send(ci uint32, copy int, until int64) {
 			w.queue.Push(until, ai, kernel.Meta(evDeadline, generation))
 		}
 	}
+	if edge.balances {
+		cs.balancers.pick(ai)
+	}
 	if edge.call.Pool > 0 {
 		cs.connections.acquire(ai)
 		return
 	}
-	cs.connections.launch(ai, cs.servers.choose(edge.callee, ai), 0)
+	cs.connections.launch(ai, cs.connections.replicaOf(ai, edge), 0)
 }
 
 // armHedge schedules a further copy, if the guard wants one.
@@ -234,7 +239,7 @@ func (cs *calls) deliver(ai uint32, end EndKind) {
 	if !naive {
 		a.heed(&outcome, end)
 	}
-	cs.connections.release(a, end)
+	cs.release(a, end, outcome.Class)
 	tr.attempts.put(ai)
 	cs.take(ci, c.AttemptDone(time.Duration(w.now), copy, outcome))
 }
@@ -253,8 +258,16 @@ func (cs *calls) drop(ci uint32) {
 		a := cs.traffic.attempts.at(ai - 1)
 		cs.leave(a)
 		cs.rec.traces.end(c.trace, a.span, Unanswered)
-		cs.connections.release(a, TimedOut)
+		cs.release(a, TimedOut, abate.Ignored)
 		cs.traffic.attempts.put(ai - 1)
+	}
+}
+
+// release gives back what an attempt has, at its end.
+func (cs *calls) release(a *attempt, end EndKind, class abate.Class) {
+	cs.connections.release(a, end)
+	if a.picked {
+		cs.balancers.done(a, class)
 	}
 }
 

@@ -133,9 +133,6 @@ func (cs *consumers) woken(li, generation uint32) {
 	}
 }
 
-// probeEvery is how often consumers look at a half-open circuit that lets nobody in.
-const probeEvery = 100 * time.Millisecond
-
 // mayStart is how long a delivery has to wait for the circuit, and for the pace of the drain.
 func (cs *consumers) mayStart(g *group, l *lane) time.Duration {
 	if g.plan == nil {
@@ -145,7 +142,7 @@ func (cs *consumers) mayStart(g *group, l *lane) time.Duration {
 	pace := g.paces[l.owner-cs.world.nodes[l.node].first]
 	if b := cs.guards.breaker(l.owner); b != nil && b.ClosedOff(now) {
 		pace.Trouble(now)
-		return max(b.RetryIn(now), probeEvery)
+		return max(b.RetryIn(now), redelivery.ProbeEvery)
 	}
 	return pace.Start(now)
 }

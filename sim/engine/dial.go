@@ -140,7 +140,7 @@ func (cs *connections) shakeHands(ai uint32) {
 	a := cs.traffic.attempts.at(ai)
 	c := cs.traffic.calls.at(a.call)
 	edge := &cs.world.edges[c.edge]
-	a.replica = cs.servers.choose(edge.callee, ai)
+	a.replica = cs.replicaOf(ai, edge)
 	cs.rec.connects(edge.callee)
 	if cs.servers.lost(a.replica, ai, ofWay) {
 		return

@@ -1,23 +1,26 @@
 // Package engine makes one run of a scenario: clients, services, links, faults, and on every edge the guards of
 // production, in virtual time.
 //
-// The deciding code is not here. A call is an [core.Call] of an [abate.Guard], made from the same policy file as in
-// production; this package is one more driver of it, with an event queue instead of goroutines and timers. What is here
-// is the world around the guards: who arrives when, who waits in which queue, how long work takes, and what breaks.
+// The deciding code is not here. A call is a [core.Call] of an [abate.Guard], made from the same policy file as in
+// production; this package is one more driver of it, with an event queue instead of goroutines and timers. Where
+// callers choose a replica, each has a [balance.Balancer]. internal/tidy holds that nothing here decides about a call.
+// What is here is the world around the guards: who arrives when, who waits in which queue, how long work takes, and
+// what breaks.
 //
 // # Rooms
 //
 // The parts of an [Engine], from the bottom up. Each knows only those before it, which rooms_test.go holds:
 //
 //   - The world: virtual time, the events to come, random streams (world.go), who calls whom (topology.go, load.go).
-//   - Recording: what comes out (record.go, topicrecord.go, blank.go, histogram.go), the measures that expectations
-//     name (value.go), and who writes it down (recorder.go, detail.go, trace.go, family.go).
+//   - Recording: what comes out (record.go, topicrecord.go, blank.go, histogram.go), how things end and what
+//     that looks like to who asked (failure.go), the measures that expectations name (value.go), and who writes it down
+//     (recorder.go, detail.go, trace.go, family.go).
 //   - Traffic: requests, calls and attempts under way, and what layers say to each other of attempts that are left
 //     (traffic.go, tree.go, in slabs), and what chance does to them (chance.go).
 //   - Servers: replicas with queues, workers and faults at work (replica.go, line.go), gates (gate.go), and how a
 //     request moves through them (server.go, handshake.go).
-//   - Clients: guards (guards.go, failure.go), connections (pool.go, dial.go), calls (call.go), and what a request
-//     needs step by step (request.go).
+//   - Clients: guards (guards.go), balancers (balance.go), connections (pool.go, dial.go), calls (call.go), and what a
+//     request needs step by step (request.go).
 //   - Messages: topics, partitions and their consumers (consumer.go, deliver.go).
 //   - On top: fleets, where requests come from (fleet.go), faults and operators (faults.go), and the loop (engine.go).
 //

@@ -20,6 +20,7 @@ type Engine struct {
 	gates       gates
 	servers     servers
 	guards      guards
+	balancers   balancers
 	connections connections
 	calls       calls
 	requests    requests
@@ -48,12 +49,14 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.guards = guards{world: w, rec: rec, of: make([][]*abate.Guard, n)}
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,
 		pools: make([][]pool, n), dialers: make([][]*abate.Guard, n)}
-	e.calls = calls{world: w, rec: rec, traffic: tr, servers: &e.servers, guards: &e.guards, connections: &e.connections}
+	e.balancers = balancers{world: w, traffic: tr, of: make([][]endpoints, n)}
+	e.calls = calls{world: w, rec: rec, traffic: tr, servers: &e.servers, guards: &e.guards,
+		connections: &e.connections, balancers: &e.balancers}
 	e.requests = requests{world: w, traffic: tr, servers: &e.servers, calls: &e.calls}
 	e.consumers = consumers{world: w, rec: rec, traffic: tr, guards: &e.guards, calls: &e.calls, requests: &e.requests}
 	e.fleets = fleets{world: w, rec: rec, traffic: tr, requests: &e.requests, consumers: &e.consumers}
-	e.faults = faults{world: w, servers: &e.servers, guards: &e.guards, connections: &e.connections,
-		requests: &e.requests, fleets: &e.fleets}
+	e.faults = faults{world: w, servers: &e.servers, guards: &e.guards, balancers: &e.balancers,
+		connections: &e.connections, requests: &e.requests, fleets: &e.fleets}
 
 	// All that runs upwards.
 	e.servers.begin = e.requests.advance
@@ -72,6 +75,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.traffic.reset()
 	e.gates.reset()
 	err := errors.Join(e.servers.reset(), e.guards.reset(), e.connections.reset())
+	e.balancers.reset()
 	e.calls.reset()
 	e.consumers.reset()
 	e.fleets.reset()

@@ -1,6 +1,9 @@
 package engine
 
-import "unsafe"
+import (
+	"time"
+	"unsafe"
+)
 
 // Sizes in bytes of what comes and goes by the million.
 const (
@@ -8,3 +11,23 @@ const (
 	TaskSize    = unsafe.Sizeof(task{})
 	AttemptSize = unsafe.Sizeof(attempt{})
 )
+
+// Unsettled is how many attempts more count as pending with the balancers than are in the air.
+func (e *Engine) Unsettled() (n int) {
+	for i := range e.balancers.of {
+		for slot, k := range e.world.nodeOf(int32(i)).edges {
+			b := e.balancers.of[i][slot].balancer
+			for at := range int(e.world.nodes[e.world.edges[k].callee].count) {
+				if b != nil {
+					n += b.Endpoint(at, time.Duration(e.world.now)).Pending
+				}
+			}
+		}
+	}
+	e.traffic.attempts.each(func(_ uint32, a *attempt) {
+		if a.picked {
+			n--
+		}
+	})
+	return n
+}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 )
 
 // failures is what a caller sees of each kind of failed attempt: the error that a real client would get, so that
@@ -26,6 +27,15 @@ var failures = [EndKinds]struct {
 	RateLimited:       {429, errors.New("429 Too Many Requests")},
 	Expired:           {504, errors.New("504 Gateway Timeout, deadline")},
 	NoConnection:      {0, &net.OpError{Op: "dial", Err: errors.New("too many connections")}},
+}
+
+// served is what an answer says to a gate about the service behind it. That its time was up when its turn came, the
+// service answers as a gateway does whose time is up.
+func served(end EndKind) abate.Class {
+	if end == TimedOut {
+		end = Expired
+	}
+	return hops.ServedClass(failures[end].status)
 }
 
 // errNoConnection is what an attempt gets that the guard for connections refused one.

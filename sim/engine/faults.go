@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"math"
-
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -12,6 +10,7 @@ type faults struct {
 	world       *world
 	servers     *servers
 	guards      *guards
+	balancers   *balancers
 	connections *connections
 	requests    *requests
 	fleets      *fleets
@@ -44,10 +43,7 @@ func newFault(nodes []node, spec *scenario.Fault) fault {
 			f.target = int32(n)
 		}
 	}
-	f.hit = nodes[f.target].count
-	if spec.Share > 0 {
-		f.hit = min(f.hit, int32(math.Ceil(float64(f.hit)*spec.Share-1e-9)))
-	}
+	f.hit = int32(spec.Hits(int(nodes[f.target].count)))
 	return f
 }
 
@@ -168,6 +164,7 @@ func (fs *faults) restart(i int32) {
 	fs.requests.lose(i, true)
 	fs.servers.restart(i)
 	fs.connections.restart(i)
+	fs.balancers.renew(i)
 	_ = fs.guards.renew(i) // the policies were checked when the run began
 }
 

@@ -61,7 +61,7 @@ func (d *dice) service(calls string) string {
 	}
 	replicas, cost := d.maybe("replicas: 3"), d.maybe("cost: 5ms", "cost: exponential 5ms, cores: 2")
 	if replicas != "" {
-		replicas = list(replicas, d.maybe("balancing: round-robin", "balancing: least-queue"))
+		replicas = list(replicas, d.maybe("balancing: round-robin", "balancing: least-queue", "balancing: least-request"))
 	}
 	if calls != "" {
 		calls = list(calls, d.maybe("parallel: true"), d.maybe("callsFirst: true"))
@@ -127,7 +127,8 @@ func (d *dice) policy() string {
 			"4, maxWait: 60ms}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 9, order: lifo}"),
 		d.maybe("hedge: {delay: 20ms, maxHedges: 2}", "hedge: {quantile: 0.9}"),
 		d.maybe("rateLimit: {limit: 20/s, maxWait: 200ms}", "rateLimit: {limit: 30/s, burst: 2}"),
-		d.maybe("throttle: {k: 1.5, minimumNumberOfCalls: 3}"))
+		d.maybe("throttle: {k: 1.5, minimumNumberOfCalls: 3}"), d.maybe("outlierDetection: {disabled: true}",
+			"outlierDetection: {consecutiveFailures: 1, baseEjectionTime: 100ms}"))
 }
 
 // gate is an entry of protect.
@@ -204,6 +205,9 @@ func FuzzEngine(f *testing.F) {
 		}
 		if broken := inconsistencies(s, first); len(broken) > 0 {
 			t.Errorf("seed %d: %s\n%s", seed, strings.Join(broken, "\n"), text)
+		}
+		if n := e.Unsettled(); n != 0 {
+			t.Errorf("seed %d: balancers count %d attempts that have ended\n%s", seed, n, text)
 		}
 		again, err := e.Run(seed, false, nil)
 		if err != nil {

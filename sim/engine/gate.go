@@ -270,10 +270,6 @@ func (g *gates) leave(t *task, class abate.Class) {
 	g.arrivals.put(gi)
 }
 
-// classes is what an answer says to a gate about the service behind it.
-var classes = [EndKinds]abate.Class{Answered: abate.Success, Conflict: abate.Success, QueueFull: abate.Overload,
-	ServerError: abate.Failure, BadGateway: abate.Failure, TimedOut: abate.Failure}
-
 // holds reports whether a request waits in the queue of a gate.
 func (g *gates) holds(t *task) bool {
 	return !t.root && t.user > 0 && g.arrivals.at(t.user-1).state == inLine

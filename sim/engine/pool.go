@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
@@ -74,9 +75,7 @@ func (cs *connections) renew(i int32) error {
 func (cs *connections) restart(i int32) {
 	for p := range cs.pools[i] {
 		for _, c := range cs.pools[i][p].idle {
-			if r := &cs.servers.replicas[c.replica]; r.connEpoch == c.epoch {
-				r.conns--
-			}
+			cs.close(&cs.pools[i][p], c)
 		}
 	}
 	_ = cs.renew(i) // the policies were checked when the run began
@@ -92,15 +91,22 @@ func (cs *connections) poolOf(a *attempt) *pool {
 func (cs *connections) acquire(ai uint32) {
 	a := cs.traffic.attempts.at(ai)
 	p := cs.poolOf(a)
-	for len(p.idle) > 0 {
-		c := p.idle[len(p.idle)-1]
-		p.idle = p.idle[:len(p.idle)-1]
+	for i := len(p.idle) - 1; i >= 0; i-- {
+		c := p.idle[i]
+		if a.picked && a.replica != c.replica {
+			continue
+		}
+		p.idle = slices.Delete(p.idle, i, i+1)
 		if cs.servers.replicas[c.replica].connEpoch == c.epoch {
 			a.pooled, a.epoch = holdsConnection, c.epoch
 			cs.launch(ai, c.replica, 0)
 			return
 		}
 		p.open-- // the replica closed it when it was restarted
+	}
+	if p.open >= p.size && len(p.idle) > 0 { // the one that was used last the longest ago makes room
+		cs.close(p, p.idle[0])
+		p.idle = slices.Delete(p.idle, 0, 1)
 	}
 	if p.open >= p.size {
 		a.pooled = waitsForConnection
@@ -109,6 +115,23 @@ func (cs *connections) acquire(ai uint32) {
 	}
 	p.open++
 	cs.dial(ai)
+}
+
+// close closes an idle connection, unless its replica has.
+func (cs *connections) close(p *pool, c connection) {
+	p.open--
+	if r := &cs.servers.replicas[c.replica]; r.connEpoch == c.epoch {
+		r.conns--
+	}
+}
+
+// replicaOf is the replica that an attempt goes to: the one that its caller's balancer has picked, or that what stands
+// between them chooses.
+func (cs *connections) replicaOf(ai uint32, edge *edge) int32 {
+	if edge.balances {
+		return cs.traffic.attempts.at(ai).replica
+	}
+	return cs.servers.choose(edge.callee, ai)
 }
 
 // connected is the end of a handshake: the attempt goes on, on the new connection.

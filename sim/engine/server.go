@@ -9,20 +9,21 @@ import (
 // servers are the replicas of all services, and the requests at them. A request is in one place: on its way, in a
 // queue, or with a worker; and when it has ended there, its answer is sent unless nobody waits for it.
 type servers struct {
-	world     *world
-	rec       *recorder
-	traffic   *traffic
-	gates     *gates
-	replicas  []replica  // of instances, by index; those of fleets are never asked
-	balancers []balancer // of nodes, by index
-	taking    int        // requests being taken up, one within the other
+	world    *world
+	rec      *recorder
+	traffic  *traffic
+	gates    *gates
+	replicas []replica // of instances, by index; those of fleets are never asked
+	spreads  []spread  // of nodes, by index
+	taking   int       // requests being taken up, one within the other
 
 	// begin goes on with a request that has just got its worker. It belongs to those who know what requests need.
 	begin func(ti uint32)
 }
 
-// balancer spreads the attempts at a service among its replicas.
-type balancer struct {
+// spread is what stands between callers and the replicas of a service, and knows nothing of what becomes of attempts: a
+// virtual address, a balancer of connections.
+type spread struct {
 	stream kernel.Stream
 	next   uint32
 }
@@ -30,9 +31,9 @@ type balancer struct {
 // reset puts replicas that have just started behind new gates.
 func (s *servers) reset() error {
 	*s = servers{world: s.world, rec: s.rec, traffic: s.traffic, gates: s.gates, begin: s.begin,
-		replicas: s.replicas, balancers: s.balancers[:0]}
+		replicas: s.replicas, spreads: s.spreads[:0]}
 	for n := range s.world.nodes {
-		s.balancers = append(s.balancers, balancer{stream: s.world.stream(s.world.nodes[n].name)})
+		s.spreads = append(s.spreads, spread{stream: s.world.stream(s.world.nodes[n].name)})
 	}
 	for i := range s.replicas {
 		n := s.world.instances[i].node
@@ -49,13 +50,13 @@ func (s *servers) reset() error {
 	return nil
 }
 
-// choose picks the replica for an attempt at service n.
+// choose picks the replica for an attempt at service n whose caller does not.
 func (s *servers) choose(n int32, ai uint32) int32 {
 	node := &s.world.nodes[n]
 	if node.count == 1 {
 		return node.first
 	}
-	b := &s.balancers[n]
+	b := &s.spreads[n]
 	random := s.traffic.chanceOfAttempt(ai, ofReplica, &b.stream)
 	switch node.service.Balancing {
 	case scenario.RoundRobin:
@@ -161,7 +162,7 @@ func (s *servers) refuse(ti uint32, end EndKind) {
 	}
 	attempt, generation := t.attempt, t.generation
 	s.traffic.report(ti, end)
-	s.gates.leave(t, classes[end])
+	s.gates.leave(t, served(end))
 	s.traffic.tasks.put(ti)
 	if s.traffic.attempts.is(attempt, generation) {
 		s.traffic.reply(attempt, end)
@@ -312,7 +313,7 @@ func (s *servers) finish(ti uint32, end EndKind) {
 	s.served(ti, end)
 	inst := t.inst
 	s.traffic.report(ti, end)
-	s.gates.leave(t, classes[end])
+	s.gates.leave(t, served(end))
 	s.traffic.tasks.put(ti)
 	s.startNext(inst)
 }

@@ -62,6 +62,7 @@ type edge struct {
 	tells          bool // the callee its allowance
 	hedges         bool
 	gated          bool // the callee has gates
+	balances       bool // each instance of the caller chooses the replica, see balancers
 	policy         abate.Policy
 	redelivery     redelivery.Config // of messages, if the caller consumes
 	timeout        int64             // of an attempt, by the policy; 0 without one
@@ -162,6 +163,7 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 		naive:  t.variant.NaiveCall(name, c),
 		policy: p.Policy, redelivery: p.Kafka,
 	}
+	k.balances = t.nodes[callee].count > 1 && t.nodes[callee].service.Balancing == scenario.LeastRequest
 	if k.share == 0 {
 		k.share = 1
 	}

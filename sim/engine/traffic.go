@@ -104,6 +104,7 @@ type attempt struct {
 	said       bool   // that so many were made behind the callee,
 	final      bool   // and that there should be no more
 	unopened   bool   // it got no connection, see connections.dialEnds
+	picked     bool   // a balancer chose the replica, and has to hear what becomes of it
 	made       uint16 // see traffic.report
 }
 

@@ -58,6 +58,13 @@ var bugs = []bug{
 	{"policy/ratelimit/settings.go", "a.full, a.over = full+price, false", "a.full, a.over = full, false"},
 	{"policy/shed/queue.go", "case now-c.since >= c.interval:", "case now-c.since >= 3*c.interval:"},
 	{"policy/shed/limit.go", "tolerance    = 1.2", "tolerance    = 1.3"},
+	{"policy/balance/choice.go", "if endpoints[second].pending() < endpoints[first].pending() {",
+		"if endpoints[second].pending() > endpoints[first].pending() {"},
+	{"policy/balance/choice.go", "if n > 1 && uint(avoid) <", "if n > 2 && uint(avoid) <"},
+	{"policy/balance/balancer.go", "out >= b.mayBeOut ||", "out > b.mayBeOut ||"},
+	{"policy/balance/balancer.go", "e.streak.Load() < b.limit ||", "e.streak.Load() <= b.limit ||"},
+	{"policy/balance/endpoint.go", "quiet/uint64(base)", "quiet/uint64(2*base)"},
+	{"hops/endpoint.go", "case abate.Failure, abate.Overload:", "case abate.Failure:"},
 	{"core/typical.go", "t.ns.Store(old + old/32 + 1)", "t.ns.Store(int64(latency))"},
 }
 

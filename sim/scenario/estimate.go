@@ -28,6 +28,7 @@ const (
 	hedgeBytes    = 4500 // what hedging by quantile adds
 	gateBytes     = 20e3 // a gate: its counts of attempts and callers
 	arrivalBytes  = 500  // a request at a gate
+	endpointBytes = 90   // a replica as a balancer knows it
 	serviceBin    = 68   // one bin of the series of a service
 	fleetBin      = 20   // of a fleet
 	histograms    = 4 * 2600
@@ -186,6 +187,9 @@ func (e *estimator) calls(caller string, instances int, calls []Call, from traff
 		}
 		e.bytes += float64(n * (guard + float64(c.Pool*16)))
 		if k, ok := e.index[c.To]; ok {
+			if to := &e.services[k]; to.Balancing == LeastRequest && to.Replicas > 1 {
+				e.bytes += n * float64(to.Replicas) * endpointBytes
+			}
 			to := &e.at[k]
 			to.total += attempts
 			to.peak += float64(from.peak*often) * attempts / math.Max(made, 1)

@@ -68,6 +68,14 @@ func (f *Fault) End() time.Duration {
 	return f.At + f.For
 }
 
+// Hits returns how many of n instances the fault reaches in the end: the first ones.
+func (f *Fault) Hits(n int) int {
+	if f.Share > 0 {
+		return min(n, int(math.Ceil(float64(n)*f.Share-1e-9)))
+	}
+	return n
+}
+
 // The words of Fault.
 const (
 	Hang        = "hang"

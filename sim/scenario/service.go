@@ -12,8 +12,12 @@ type Service struct {
 	Name string `yaml:"-"`
 	// Replicas are equal; each has its own queue, workers, and guards for what it calls. Default: 1.
 	Replicas int `yaml:"replicas" range:"1..100000" example:"20"`
-	// Balancing is how callers choose a replica: "random" (default), "round-robin", "least-queue".
-	Balancing string `yaml:"balancing" enum:"random|round-robin|least-queue" example:"round-robin"`
+	// Balancing is how an attempt gets its replica. "random" (default), "round-robin" and "least-queue" are what stands
+	// between caller and service and does not see what becomes of attempts, as a virtual address. "least-request" is
+	// what "abate proxy" does, and Envoy under that name: each caller's instance draws two replicas and takes the one
+	// with fewer of its own attempts pending, tries again at another one, and leaves out those that fail, by the
+	// outlierDetection of the policy of the call.
+	Balancing string `yaml:"balancing" enum:"random|round-robin|least-queue|least-request" example:"least-request"`
 	// Workers is how many requests one replica works on at once (threads). Default: no limit.
 	Workers int `yaml:"workers" range:"1..1000000" example:"50"`
 	// ServiceTime is how long the work on one request takes, without the calls it makes. A distribution: "50ms",
@@ -54,6 +58,7 @@ const (
 	RandomReplica = "random"
 	RoundRobin    = "round-robin"
 	LeastQueue    = "least-queue"
+	LeastRequest  = "least-request"
 )
 
 // Queue is the waiting line of one replica.

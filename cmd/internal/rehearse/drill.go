@@ -31,8 +31,8 @@ Usage: abate drill [FLAGS] [FILE]
        abate drill kafka [FLAGS]   the same for Kafka consumers: see "abate drill kafka -h"
 
 FILE is a scenario of "abate sim", small enough for one machine: one fleet with a constant rate, one
-service with workers and perhaps one behind it, outages, slowdowns and errors. Each variant is an
-act. What the drill does not run is named and refused. Without FILE it runs
+service with workers (50 replicas at most) and perhaps one behind it, outages, slowdowns and errors.
+Each variant is an act. What the drill does not run is named and refused. Without FILE it runs
 scenarios/quickstart.yaml, which is built in.
 
   --compare             run, then simulate the same 40 times, and print both side by side

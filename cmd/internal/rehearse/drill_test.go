@@ -25,7 +25,7 @@ func runDrill(ctx context.Context, args ...string) (code int, stdout, stderr str
 const farScenario = `
 duration: 9s
 clients: {shop: {rate: 40, calls: [pay]}}
-services: {pay: {workers: 3, replicas: 2, serviceTime: 50ms}}
+services: {pay: {workers: 3, replicas: 99, serviceTime: 50ms}}
 faults: [{at: 2s, for: 2s, outage: pay}]
 `
 
@@ -72,7 +72,7 @@ func TestDrillTellsAllBadFlagsAtOnce(t *testing.T) {
 			bad + ":1:1: duration: is missing", bad + ":1:1: clients: ", bad + ":1:30: ", "--queue: 0 is out of range",
 		}},
 		{"a scenario that it does not run", []string{far, "--queue", "0"}, []string{
-			"--queue: 0 is out of range", far + ": services.pay.replicas: the drill supports one replica",
+			"--queue: 0 is out of range", far + ": services.pay.replicas: 99 is out of range",
 			far + ": services.pay.queue: the drill supports a queue with a limit",
 		}},
 		{"no value", []string{"--clients", "0", "--seed"}, []string{"--clients: 0 is out of range", "--seed needs a value"}},

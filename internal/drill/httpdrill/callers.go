@@ -31,18 +31,20 @@ type edge struct {
 	record  *Recorder
 	service int // number in the record
 	since   func() time.Duration
-	idle    int  // connections that are kept
-	naive   bool // knows nothing of what Abate says in headers, and hears nothing of it
+	idle    int        // connections that are kept
+	naive   bool       // knows nothing of what Abate says in headers, and hears nothing of it
+	to      *endpoints // nil: there is one
 }
 
 // countingTransport counts attempts below all retries.
 type countingTransport struct {
 	edge
-	base *http.Transport
+	guard *abate.Guard
+	base  *http.Transport
 }
 
-func newTransport(e edge) *countingTransport {
-	return &countingTransport{e, &http.Transport{
+func newTransport(e edge, g *abate.Guard) *countingTransport {
+	return &countingTransport{e, g, &http.Transport{
 		DialContext:  (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		MaxIdleConns: 0, MaxIdleConnsPerHost: e.idle, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
 	}}
@@ -58,19 +60,26 @@ const (
 func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.record.Attempt(t.service, t.since(), r.Header.Get(attemptCount) != "1")
 	if !t.naive {
-		return t.base.RoundTrip(r)
+		return t.send(r)
 	}
 	r = r.Clone(r.Context())
 	for _, name := range told {
 		r.Header.Del(name)
 	}
-	answer, err := t.base.RoundTrip(r)
+	answer, err := t.send(r)
 	if err == nil {
 		for _, name := range asked {
 			answer.Header.Del(name)
 		}
 	}
 	return answer, err
+}
+
+func (t *countingTransport) send(r *http.Request) (*http.Response, error) {
+	if t.to == nil {
+		return t.base.RoundTrip(r)
+	}
+	return t.to.send(r, t.guard, t.base)
 }
 
 // What Abate tells a server, and what it heeds in an answer.
@@ -99,13 +108,13 @@ func newCaller(service, url string, p abate.Policy, observer abate.Observer, wat
 		return nil, err
 	}
 	watch.add(g)
-	return &caller{client: &http.Client{Transport: abatehttp.NewTransport(newTransport(e), g)}, url: url,
+	return &caller{client: &http.Client{Transport: abatehttp.NewTransport(newTransport(e, g), g)}, url: url,
 		end: func() { watch.remove(g) }}, nil
 }
 
 // send makes one call: as many attempts as the policy allows.
 func (c *caller) send(ctx context.Context, key string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url,
+	request, err := http.NewRequestWithContext(withTried(ctx), http.MethodPost, c.url,
 		strings.NewReader(`{"amount":4200,"currency":"EUR"}`))
 	if err != nil {
 		return err

@@ -122,6 +122,7 @@ func compare(act string, drilled Numbers, runs []Numbers) ActComparison {
 	attempts := add("attempts per request", "", func(n *Numbers) float64 { return n.PerOffered })
 	c.Attempts, c.WithinSpread = attempts.Difference, attempts.withinSpread()
 	add("attempts per request sent", "", func(n *Numbers) float64 { return n.PerSent })
+	add("attempts refused", "", func(n *Numbers) float64 { return n.TurnedAway })
 	for w, name := range [...]string{"goodput before", "goodput during", "goodput after"} {
 		add(name, "share", func(n *Numbers) float64 { return n.Goodput[w] })
 	}

@@ -117,10 +117,13 @@ func (a cast) work() time.Duration {
 }
 
 // capacity is how many requests per second the service can do while all is well.
-func (a cast) capacity() float64 { return float64(a.service().Workers) / a.work().Seconds() }
+func (a cast) capacity() float64 { return float64(a.workers()) / a.work().Seconds() }
+
+// workers is how many requests all replicas of the service work on at once.
+func (a cast) workers() int { return a.service().Workers * replicas(a.service()) }
 
 // places is how many requests may wait in the service.
-func (a cast) places() int { return a.service().Queue.Limit }
+func (a cast) places() int { return a.service().Queue.Limit * replicas(a.service()) }
 
 // queueTime is how long the last request of a full queue waits.
 func (a cast) queueTime() time.Duration {
@@ -218,11 +221,12 @@ func (c Config) FilesNeeded() uint64 {
 	for _, name := range c.Acts {
 		a := c.cast(c.variant(name))
 		p := a.clientPolicy()
-		inAir := float64(a.service().Workers + a.places()) // more cannot be in the service
+		inAir := float64(a.workers() + a.places()) // more cannot be in the service
 		if p.AttemptTimeout > 0 {
 			inAir = math.Min(inAir, a.stormLoad()*p.AttemptTimeout.Seconds())
 		}
-		inAir += a.stormLoad()/10 + float64(a.service().Workers) + float64(4*max(a.fleet.Instances, 1))
+		inAir += a.stormLoad()/10 + float64(a.workers()) +
+			float64(4*max(a.fleet.Instances, 1)*replicas(a.service()))
 		most = math.Max(most, inAir)
 	}
 	return uint64(2*most) + 64

@@ -68,8 +68,12 @@ func TestTheDrillRefusesWhatItDoesNotPlay(t *testing.T) {
 			"services.pay.calls.db.optional: the drill supports calls that the request needs"},
 		{"a pool", "calls: [db]", "calls: [{to: db, pool: 3}]",
 			"services.pay.calls.db.pool: the drill supports connections without a limit"},
-		{"replicas", "workers: 3,", "workers: 3, replicas: 2,",
-			"services.pay.replicas: the drill supports one replica of each service"},
+		{"replicas behind", "db: {}", "db: {replicas: 2}",
+			"services.db.replicas: the drill supports one replica of the service behind the one that the clients call"},
+		{"many replicas", "workers: 3,", "workers: 3, replicas: 51,",
+			"services.pay.replicas: 51 is out of range; the drill supports at most 50"},
+		{"a look at queues", "workers: 3,", "workers: 3, replicas: 2, balancing: least-queue,",
+			"services.pay.balancing: the drill supports replicas that are chosen without a look at their queues"},
 		{"a service that gets slower", "workers: 3,", "workers: 3, slowsDown: 0.1,", "services.pay.slowsDown: "},
 		{"an endless queue", "queue: {limit: 150}, ", "",
 			"services.pay.queue: the drill supports a queue with a limit of at most 1000000, or none"},
@@ -130,7 +134,7 @@ func TestScaledScenariosAreRefused(t *testing.T) {
 
 func TestAllProblemsAreFoundAtOnce(t *testing.T) {
 	s := read(t, small)
-	s.Services[0].Replicas, s.Services[0].OptimisticLock, s.Clients[0].Instances, s.Duration, s.Faults = 3, true, 1e6,
+	s.Services[0].SlowsDown, s.Services[0].OptimisticLock, s.Clients[0].Instances, s.Duration, s.Faults = 3, true, 1e6,
 		time.Hour, nil
 	found := drillOf(t, s).Problems()
 	if len(found) != 5 {

@@ -50,9 +50,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 type act struct {
 	cast
 	config  Config
-	servers []*Server // as the services
+	servers [][]*Server // replicas, as the services
 	clients []*caller
-	behind  *caller // of the service, to the one behind it
+	behind  []*caller // of the replicas of the service, to the one behind it
 	record  *Recorder
 	since   func() time.Duration
 	calls   *calls
@@ -66,32 +66,48 @@ type act struct {
 func (a *act) SetUp(_ context.Context, since func() time.Duration) error {
 	c := &a.config
 	a.record, a.since = NewRecorder(c.Scenario, a.variant, c.Seed, since), since
-	a.servers = make([]*Server, len(a.services))
+	a.servers = make([][]*Server, len(a.services))
 	if a.back >= 0 {
 		s, err := StartServer(a.services[a.back], a.back, c.Seed, a.record, since, nil, a.protection(a.back), c.Watch)
 		if err != nil {
 			return err
 		}
-		a.servers[a.back] = s
+		a.servers[a.back] = []*Server{s}
 	}
-	backend, err := a.backend()
+	urls, err := a.startFront()
 	if err != nil {
 		return err
 	}
-	server, err := StartServer(a.frontService(), a.front, c.Seed, a.record, since, backend, a.protection(a.front), c.Watch)
-	if err != nil {
-		return err
-	}
-	a.servers[a.front] = server
 	naive := a.variant.NaiveCall(a.fleet.Name, &a.fleet.Calls[0])
+	turn := new(atomic.Uint32)
 	for range max(a.fleet.Instances, 1) {
-		by, err := a.client(server.URL(), edge{record: a.record, service: a.front, since: since, idle: 4, naive: naive})
+		by, err := a.client(urls, edge{record: a.record, service: a.front, since: since, idle: 4, naive: naive,
+			to: a.endpointsOf(urls, turn)})
 		if err != nil {
 			return err
 		}
 		a.clients = append(a.clients, by)
 	}
 	return nil
+}
+
+// startFront starts the replicas of the service that the clients call, and returns where they are.
+func (a *act) startFront() (urls []string, err error) {
+	c := &a.config
+	for n := range replicas(a.service()) {
+		backend, err := a.backend()
+		if err != nil {
+			return nil, err
+		}
+		seed := c.Seed + uint64(n)<<32 // each draws service times of its own
+		s, err := StartServer(a.frontService(), a.front, seed, a.record, a.since, backend, a.protection(a.front), c.Watch)
+		if err != nil {
+			return nil, err
+		}
+		a.servers[a.front] = append(a.servers[a.front], s)
+		urls = append(urls, s.URL())
+	}
+	return urls, nil
 }
 
 // protection is that of the gate in front of a service; nil without one.
@@ -104,15 +120,15 @@ func (a *act) protection(n int) *inbound.Protection {
 }
 
 // client makes one client of the service.
-func (a *act) client(url string, e edge) (*caller, error) {
+func (a *act) client(urls []string, e edge) (*caller, error) {
 	c := &a.config
 	if c.Via != nil {
-		return newRelayed(c.Via, a.service().Name, url, a.clientPolicy(), c.Watch, e)
+		return newRelayed(c.Via, a.service().Name, urls, a.clientPolicy(), c.Watch, e)
 	}
-	return newCaller(a.service().Name, url, a.clientPolicy().Policy, a.record, c.Watch, e)
+	return newCaller(a.service().Name, urls[0], a.clientPolicy().Policy, a.record, c.Watch, e)
 }
 
-// backend is the call that the service makes for every request, through one guard: it is one program.
+// backend is the call that a replica of the service makes for every request, through one guard: it is one program.
 func (a *act) backend() (func(context.Context) error, error) {
 	if a.back < 0 {
 		return nil, nil
@@ -121,11 +137,11 @@ func (a *act) backend() (func(context.Context) error, error) {
 	naive := a.variant.NaiveCall(front.Name, &front.Calls[0])
 	e := edge{record: a.record, service: a.back, since: a.since, idle: front.Workers, naive: naive}
 	p := a.variant.PolicyOf(front.Name, name).Policy
-	by, err := newCaller(name, a.servers[a.back].URL(), p, nil, a.config.Watch, e)
+	by, err := newCaller(name, a.servers[a.back][0].URL(), p, nil, a.config.Watch, e)
 	if err != nil {
 		return nil, err
 	}
-	a.behind = by
+	a.behind = append(a.behind, by)
 	var calls atomic.Int64
 	return func(ctx context.Context) error {
 		if e.naive { // it has no part in the call tree of the request
@@ -152,8 +168,11 @@ func (a *act) Events() []drill.Event {
 	for i := range faults {
 		f := &faults[i]
 		_, target := f.Kind()
-		for n, server := range a.servers {
-			if a.services[n].Name == target {
+		for n, servers := range a.servers {
+			if a.services[n].Name != target {
+				continue
+			}
+			for _, server := range servers[:f.Hits(len(servers))] {
 				all = append(all,
 					drill.Event{At: f.At, Do: func() error { server.Break(f); return nil }},
 					drill.Event{At: f.At + f.For, Do: func() error { return server.Fix(f) }})
@@ -197,12 +216,14 @@ func (a *act) Drain(ctx context.Context) {
 // TearDown ends everything. The service goes first, so that it does not see the one behind it go.
 func (a *act) TearDown() {
 	for _, n := range []int{a.front, a.back} {
-		if n >= 0 && a.servers[n] != nil {
-			a.servers[n].Close()
+		if n >= 0 && n < len(a.servers) {
+			for _, s := range a.servers[n] {
+				s.Close()
+			}
 		}
 	}
-	if a.behind != nil {
-		a.behind.close()
+	for _, by := range a.behind {
+		by.close()
 	}
 	for _, by := range a.clients {
 		by.close()

@@ -108,7 +108,7 @@ func (r *Recorder) TurnedAway(service int, now time.Duration, end engine.EndKind
 // sample looks at the gate and at the memory in use, once in every bin, until stop is closed.
 func (a *act) sample(stop <-chan struct{}) {
 	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
-	gate, bin := a.servers[a.front].gate, a.record.record.Bin
+	gate, bin := a.servers[a.front][0].gate, a.record.record.Bin
 	for going := true; going; {
 		going = drill.Sleep(bin-a.since()%bin, stop) // and one last look, at the end
 		limit := 0

@@ -14,6 +14,7 @@ type Numbers struct {
 	Offered    float64    // requests
 	Attempts   float64    // at the service that the clients call
 	Refused    float64    // requests that a guard refused without an attempt
+	TurnedAway float64    // attempts that the service refused
 	PerOffered float64    // attempts per request
 	PerSent    float64    // attempts per request of which there was one at all
 	Goodput    [3]float64 // before, during and after the trouble: of the requests offered, how many were answered
@@ -34,7 +35,7 @@ func NumbersOf(r *engine.Record, front int) Numbers {
 	n := Numbers{
 		Offered:  float64(total(f.Offered, 0, bins)),
 		Attempts: float64(total(r.Services[front].Arrived, 0, bins)),
-		Refused:  float64(total(f.Refused, 0, bins)),
+		Refused:  float64(total(f.Refused, 0, bins)), TurnedAway: float64(total(r.Services[front].Rejected, 0, bins)),
 		Recovery: value("recovery", "", expect.All), Queue: value("queue", service, expect.All),
 		Waste: value("waste", service, expect.All), Collapsed: value("collapse", "", expect.All) > 0,
 	}

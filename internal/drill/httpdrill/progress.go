@@ -23,8 +23,11 @@ type Progress struct {
 // progress is what happened in the second before a time.
 func (a *act) progress(at time.Duration) Progress {
 	p := Progress{
-		Act: a.variant.Name, Elapsed: at, Trouble: a.config.trouble(at - 1), Waiting: a.servers[a.front].Waiting(),
+		Act: a.variant.Name, Elapsed: at, Trouble: a.config.trouble(at - 1),
 		Second: a.record.Between(a.front, at-time.Second, at),
+	}
+	for _, s := range a.servers[a.front] {
+		p.Waiting += s.Waiting()
 	}
 	if a.breaks() {
 		p.Circuits.All = len(a.clients)

@@ -23,7 +23,7 @@ func (c Config) Intro(w io.Writer) {
 	}
 	say("%s on 127.0.0.1 can do %d workers / %v = %s requests/s, and %s. %d clients offer it %s/s, on schedule "+
 		"whatever happens. After %s %s; then all is well again, for %s.",
-		a.service().Name, a.service().Workers, a.work(), figures.Thousands(a.capacity()), queue, setup.Clients,
+		a.service().Name, a.workers(), a.work(), figures.Thousands(a.capacity()), queue, setup.Clients,
 		figures.Thousands(setup.OfferedPerSecond),
 		drill.Seconds(setup.BeforeSeconds), setup.Trouble, drill.Seconds(setup.AfterSeconds))
 	for _, name := range c.Acts {

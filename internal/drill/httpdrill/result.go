@@ -3,6 +3,7 @@ package httpdrill
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,16 +78,18 @@ type ActResult struct {
 	Series      []SeriesBin `json:"series"`
 
 	numbers Numbers
+	refuses bool // a fault answers 503, whatever waits
 }
 
 // Setting is what an act is run with.
 type Setting struct {
 	Policy            string  `json:"policy"` // where it is from
 	Service           string  `json:"service"`
-	Workers           int     `json:"workers"`
+	Replicas          int     `json:"replicas"`
+	Workers           int     `json:"workers"`     // of all replicas
 	WorkSeconds       float64 `json:"workSeconds"` // of a request, with the service behind
 	CapacityPerSecond float64 `json:"capacityPerSecond"`
-	Queue             int     `json:"queue"`
+	Queue             int     `json:"queue"` // places of each replica
 	MaxAttempts       int     `json:"maxAttempts"`
 	StormPerSecond    float64 `json:"stormPerSecond"` // if every attempt fails
 	WithinSeconds     float64 `json:"withinSeconds"`  // in which it is expected to recover; 0 for no matter when
@@ -200,6 +203,9 @@ func (c Config) troubleText() string {
 // faultText says what a fault does, while it does.
 func faultText(f *scenario.Fault) string {
 	kind, target := f.Kind()
+	if kind == scenario.OutageFault && f.Share > 0 && f.Share < 1 {
+		return fmt.Sprintf("%s of %s is down", percent(f.Share), target)
+	}
 	if kind == scenario.OutageFault {
 		return target + " is down"
 	}
@@ -211,10 +217,11 @@ func (c Config) setting(a cast) Setting {
 	s := Setting{
 		Policy:            c.policyName(a.variant),
 		Service:           a.service().Name,
-		Workers:           a.service().Workers,
+		Workers:           a.workers(),
 		WorkSeconds:       a.work().Seconds(),
 		CapacityPerSecond: a.capacity(),
-		Queue:             a.places(),
+		Replicas:          replicas(a.service()),
+		Queue:             a.service().Queue.Limit,
 		MaxAttempts:       a.clientPolicy().MaxRetries + 1,
 		StormPerSecond:    a.stormLoad(),
 		WithinSeconds:     within.Seconds(),
@@ -256,6 +263,8 @@ func (c Config) actResult(by cast, r *Recorder, reached time.Duration) ActResult
 		FailedP99:      finite(r.failed.Quantile(0.99)),
 		Service:        serviceCounts(service, n),
 		numbers:        n,
+		refuses: slices.ContainsFunc(c.Scenario.Faults,
+			func(f scenario.Fault) bool { return f.Mode == scenario.Fail }),
 	}
 	latency := func(q float64, w expect.Window) float64 {
 		return finite(record.Value(&expect.Expectation{Measure: "latency", Quantile: q, Window: w}))

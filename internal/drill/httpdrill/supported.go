@@ -15,6 +15,7 @@ const (
 	mostRate      = 5000 // attempts per second, too
 	mostInstances = 1000
 	mostWorkers   = 10_000
+	mostReplicas  = 50
 	mostPlaces    = 1_000_000
 	leastBefore   = time.Second
 	leastTrouble  = 500 * time.Millisecond
@@ -75,9 +76,11 @@ func (c Config) Problems() []string {
 		all := s.ServicesOf(v)
 		p.services(s, all)
 		for k := range all {
-			gate, _ := v.ProtectionOf(all[k].Name)
+			gate, gated := v.ProtectionOf(all[k].Name)
 			p.supports(gate.Shed.CPU == 0, "variants."+v.Name+".policy.protect."+all[k].Name+".shed.cpu",
 				"gates that do not look at the processor, which is not the simulated one")
+			via := c.Via != nil && slices.Contains(c.Acts, v.Name)
+			p.replicated("services."+all[k].Name, &all[k], gated, via)
 		}
 	}
 	p.faults(s)
@@ -153,6 +156,7 @@ func (p *problems) services(s *scenario.Scenario, all []scenario.Service) {
 		default:
 			p.supports(x.Workers == 0, where+".workers", "a service without workers behind the one that the clients call")
 			p.supports(len(x.Calls) == 0, where+".calls", "one service behind the one that the clients call")
+			p.supports(replicas(x) == 1, where+".replicas", "one replica of the service behind the one that the clients call")
 		}
 		for k := range x.Calls {
 			p.call(where, &x.Calls[k])
@@ -162,7 +166,6 @@ func (p *problems) services(s *scenario.Scenario, all []scenario.Service) {
 
 func (p *problems) service(where string, x *scenario.Service) {
 	q := x.Queue
-	p.supports(x.Replicas <= 1, where+".replicas", "one replica of each service")
 	p.supports(x.SlowsDown == 0 && x.SlowsQueued == 0, where+".slowsDown", "service times that do not depend on the load")
 	p.supports(q.Work == 0, where+".queue.work", "a queue with a limit")
 	p.supports(q.WhenFull != scenario.SilenceWhenFull, where+".queue.whenFull",
@@ -207,7 +210,7 @@ func (p *problems) size(a cast, s *scenario.Scenario) {
 		a.fleet.Rate, a.clientPolicy().MaxRetries+1, a.variant.Name, mostRate)
 	p.refuse(a.fleet.Rate <= mostLoad*a.capacity(), where, "%.4g/s is more than nine tenths of what %s can do (%d "+
 		"workers / %v = %.4g/s): it would be in trouble without any fault; lower the rate or raise the workers",
-		a.fleet.Rate, a.service().Name, a.service().Workers, a.work(), a.capacity())
+		a.fleet.Rate, a.service().Name, a.workers(), a.work(), a.capacity())
 	begin, _ := s.Trouble()
 	p.refuse(a.fleet.Rate*begin.Seconds() >= leastRate, "faults",
 		"%.4g requests before the first are too few to know what is normal; at least %d are needed",

@@ -59,7 +59,7 @@ func (r *Result) stormStory(a *ActResult) string {
 			figures.Thousands(capacity))
 	}
 	queue := fmt.Sprintf("the queue held up to %s requests", figures.Thousands(float64(a.Service.LongestQueue)))
-	if a.Service.Refused > 0 {
+	if a.Service.Refused > 0 && !a.refuses {
 		queue = "the queue overflowed"
 	}
 	return fmt.Sprintf("%s, the %s %s did not end with the %s: every failed request came back up to %d times, %s "+
@@ -100,6 +100,9 @@ func (r *Result) queueStory(a *ActResult) string {
 	if n := a.Service.TurnedAway; n > 0 {
 		gate = fmt.Sprintf("The gate in front of the service refused %s attempts. ", figures.Thousands(float64(n)))
 	}
+	if a.Service.Refused > 0 && a.refuses {
+		return gate + fmt.Sprintf("The service refused %s attempts.", figures.Thousands(float64(a.Service.Refused)))
+	}
 	if a.Service.Refused > 0 {
 		return gate + fmt.Sprintf("The service's queue of %s overflowed: %s attempts were turned away.", places,
 			figures.Thousands(float64(a.Service.Refused)))
@@ -108,8 +111,9 @@ func (r *Result) queueStory(a *ActResult) string {
 	if longest == 0 {
 		return gate + "No request ever waited in the service's queue."
 	}
+	work := ratio(longest*float64(max(a.Setting.Replicas, 1)), a.Setting.CapacityPerSecond)
 	text := fmt.Sprintf("t most %s of the %s places in the service's queue were taken, %s of work.",
-		figures.Thousands(longest), places, drill.Seconds(ratio(longest, a.Setting.CapacityPerSecond)))
+		figures.Thousands(longest), places, drill.Seconds(work))
 	if a.Recovered() {
 		return gate + "The queue stayed short enough: a" + text
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
@@ -15,27 +16,31 @@ import (
 )
 
 // Via starts what stands between one client and the service and carries out the policy for it, such as a proxy of its
-// own. policy is a policy file that lists the service with its upstream; observer is to be told what its guard does.
+// own. policy is a policy file that lists the service with its upstreams; observer is to be told what its guard does.
 // proxy is the address that the client has to use as its HTTP proxy; end stops it all.
 type Via func(policy []byte, observer abate.Observer) (proxy *url.URL, end func(), err error)
 
 // relayed is the policy of a client as a file for what stands before the service.
-func relayed(service, upstream string, p policyfile.Policy) []byte {
+func relayed(service string, upstreams []string, p policyfile.Policy) []byte {
 	p.Fallback.Disabled = true // a degraded answer is not goodput
-	p.Upstreams, p.Routes = []string{upstream}, nil
+	p.Upstreams, p.Routes = upstreams, nil
+	if n := len(p.Weights); n > 0 { // of the replicas, again from the first one on
+		p.Weights = slices.Repeat(p.Weights, len(upstreams)/n+1)[:len(upstreams)]
+	}
 	f := policyfile.File{Defaults: policyfile.DefaultPolicy(),
 		Services: []policyfile.Service{{Name: service, Policy: p}}, GatewayRetries: true}
 	return f.Format()
 }
 
 // newRelayed returns a caller that knows nothing of policies: it sends every request once, to its HTTP proxy.
-func newRelayed(via Via, service, upstream string, p policyfile.Policy, watch Watchers, e edge) (*caller, error) {
-	proxy, end, err := via(relayed(service, upstream, p), watch.observer(service, attemptRecorder{e}))
+func newRelayed(via Via, service string, upstreams []string, p policyfile.Policy, watch Watchers, e edge) (*caller,
+	error) {
+	proxy, end, err := via(relayed(service, upstreams, p), watch.observer(service, attemptRecorder{e}))
 	if err != nil {
 		return nil, fmt.Errorf("proxy of %s: %w", service, err)
 	}
 	t := &http.Transport{Proxy: http.ProxyURL(proxy), MaxIdleConnsPerHost: e.idle, DisableCompression: true}
-	return &caller{client: &http.Client{Transport: t}, url: upstream, end: end}, nil
+	return &caller{client: &http.Client{Transport: t}, url: upstreams[0], end: end}, nil
 }
 
 // attemptRecorder notes the attempts of a guard that is somewhere else, and what it refuses.
