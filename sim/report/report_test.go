@@ -325,10 +325,17 @@ func TestWaterfallMarksWhatFailed(t *testing.T) {
 
 func TestCollapseThatWasExpectedIsSaid(t *testing.T) {
 	r := study(collapses, recovers)
-	r.Variants[0].Verdict = "PASS"
-	if text := parse(t, write(t, r)).all("p", "verdict")[0].words(); !strings.Contains(
-		text, "“fixed delay” and “guarded” hold every expectation; “fixed delay” collapses, as it should.") {
+	storm := &r.Variants[0]
+	storm.Verdict, storm.Expectations = "PASS", []sim.ExpectationResult{{Text: "collapse > 90%", Verdict: "PASS", Runs: 40, Held: 40}}
+	page := parse(t, write(t, r))
+	if text := page.all("p", "verdict")[0].words(); !strings.Contains(
+		text, "“guarded” holds every expectation; “fixed delay” collapses, as it should.") {
 		t.Errorf("the head says %q", text)
+	}
+	card := page.all("article", "card")[0]
+	if text := card.all("span", "badge")[0].words(); !strings.Contains(text, "collapses, as expected") ||
+		!strings.Contains(card.attr("class"), "storm") {
+		t.Errorf("the card, of class %s, says %q", card.attr("class"), text)
 	}
 }
 
