@@ -179,7 +179,7 @@ func newPage(r *sim.Result, d detail) *page {
 		p.Cards = append(p.Cards, v.newCard())
 	}
 	p.sparks()
-	if len(p.Cards) > fewCards {
+	if len(p.Cards) > mostCards {
 		p.Overview = newOverview(p.Cards)
 	}
 	p.Table = newTable(r)
