@@ -252,8 +252,7 @@ func (s *servers) work(ti uint32) {
 	t := s.traffic.tasks.at(ti)
 	r, inst := &s.replicas[t.inst], &w.instances[t.inst]
 	service := w.nodes[inst.node].service
-	onArrival := w.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival
-	took := t.drawn
+	took, onArrival := t.drawn, w.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival
 	if !onArrival {
 		took = service.ServiceTime.Sample(s.traffic.chanceOf(t, ofWork, &inst.stream))
 	}

@@ -231,10 +231,18 @@ func (p *page) variant(v *sim.VariantResult) {
 			percent(a.Held), plural(a.Runs, "run")), textWidth))
 		if i == 0 {
 			for line := range strings.Lines(strings.TrimSpace(a.YAML)) {
-				p.line("%15s%s", "", cut(clean(strings.TrimRight(line, "\r\n")), textWidth-15))
+				p.line("%s", pasted(line))
 			}
 		}
 	}
+}
+
+// pasted is a line of YAML that is there to be copied: where it is too long it is broken between two words, which in
+// braces and quotes means nothing, and goes on further to the right.
+func pasted(line string) string {
+	indent := 15 + len(line) - len(strings.TrimLeft(line, " "))
+	text := wrap(strings.Repeat(" ", indent), clean(strings.TrimRight(line, "\r\n")), textWidth-2)
+	return strings.ReplaceAll(text, "\n", "\n  ")
 }
 
 // expectation writes the verdict on one expectation and, beside it or below, what it rests on.
