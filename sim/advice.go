@@ -287,8 +287,9 @@ func neverOpens(p *abate.Policy, rate float64) string {
 	if mean+4*math.Sqrt(mean) >= float64(b.MinimumNumberOfCalls) {
 		return ""
 	}
-	return fmt.Sprintf("the circuit cannot open: it wants %d calls in %v, and an instance makes about %s, retries included; use kind: "+
-		"adaptive, a failureThreshold or a smaller minimumNumberOfCalls", b.MinimumNumberOfCalls, b.SlidingWindow, number(mean))
+	return fmt.Sprintf("the circuit cannot open: it wants %d calls in %v, and an instance makes about %s, retries "+
+		"included; use kind: adaptive, a failureThreshold or a smaller minimumNumberOfCalls", b.MinimumNumberOfCalls,
+		b.SlidingWindow, number(mean))
 }
 
 // muchReserve says so of retry budgets whose reserves together are more than ten seconds of what the service can do:
@@ -304,7 +305,7 @@ func muchReserve(p *abate.Policy, instances, capacity float64) string {
 	if p.MaxRetries == 0 || !b.Enabled() || b.Fleet || !(work > 10) || math.IsInf(work, 1) {
 		return ""
 	}
-	return fmt.Sprintf("the retry budget bounds little: %s instances may spend a reserve of %s each, %s retries at once or "+
-		"%s s of what the service can do; say how many there are with retryBudget.clients", number(instances), number(each),
-		number(instances*each), number(work))
+	return fmt.Sprintf("the retry budget bounds little: %s instances may spend a reserve of %s each, %s retries at once "+
+		"or %s s of what the service can do; say how many there are with retryBudget.clients", number(instances),
+		number(each), number(instances*each), number(work))
 }

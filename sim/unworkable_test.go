@@ -15,17 +15,22 @@ func TestSettingsThatCannotDoTheirWorkAreNamed(t *testing.T) {
 	const busy = "clients: {phones: {rate: 50, instances: 2, calls: [s]}}"
 	const opens, bounds = "the circuit cannot open: it wants 20 calls in 10s, and an instance makes about 0.67,",
 		"1,000 instances may spend a reserve of 10 each, 10,000 retries at once or 100 s of what the service can do"
+	const users = "clients: {phones: {users: 600, think: 6s, instances: 600, patience: 1s, calls: [s]}}"
+	const rate, paid = "circuitBreaker: {failureRateThreshold: 0.5}", "maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 1}"
 	for about, c := range map[string]struct{ clients, policy, want string }{
-		"one call a minute":           {few, "maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 1}, circuitBreaker: {failureRateThreshold: 0.5}", opens},
-		"the adaptive breaker":        {few, "maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 1}", ""},
-		"failures in a row":           {few, "retryBudget: {ratio: 0.1, reserve: 1}, circuitBreaker: {failureThreshold: 5}", ""},
-		"a window of calls":           {few, "retryBudget: {ratio: 0.1, reserve: 1}, circuitBreaker: {failureRateThreshold: 0.5, slidingWindow: 100}", ""},
-		"enough calls":                {busy, "circuitBreaker: {failureRateThreshold: 0.5}", ""},
+		"one call a minute":    {few, paid + ", " + rate, opens},
+		"the adaptive breaker": {few, paid, ""},
+		"failures in a row":    {few, paid + ", circuitBreaker: {failureThreshold: 5}", ""},
+		"a window of calls": {
+			few, paid + ", circuitBreaker: {failureRateThreshold: 0.5, slidingWindow: 100}", "",
+		},
+		"enough calls":                {busy, rate, ""},
 		"the default reserve of many": {many, "maxRetries: 3", bounds},
-		"who says how many they are":  {many, "maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 10, clients: 1000}", ""},
-		"no retries":                  {many, "maxRetries: 0", ""},
-		"users": {"clients: {phones: {users: 600, think: 6s, instances: 600, patience: 1s, calls: [s]}}",
-			"maxRetries: 0, circuitBreaker: {failureRateThreshold: 0.5}", "wants 20 calls in 10s, and an instance makes about 1.67,"},
+		"who says how many they are": {
+			many, "maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 10, clients: 1000}", "",
+		},
+		"no retries": {many, "maxRetries: 0", ""},
+		"users":      {users, "maxRetries: 0, " + rate, "wants 20 calls in 10s, and an instance makes about 1.67,"},
 	} {
 		s := read(t, "duration: 1s", "warmUp: 0s", "runs: 1", c.clients,
 			"services: {s: {workers: 1, serviceTime: 10ms}}",

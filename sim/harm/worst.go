@@ -74,8 +74,8 @@ func (s *System) Describe() string {
 }
 
 // File returns the system as a scenario file, in which the policy fails what is met without any policy: the middle
-// between the two in half of the runs, since single runs of a small system differ by more than the policies do. What the
-// judge saw stands in the file, for it made few runs: what it was may be chance.
+// between the two in half of the runs, since single runs of a small system differ by more than the policies do. What
+// the judge saw stands in the file, for it made few runs: what it was may be chance.
 func (b *Bad) File(policies []Policy) string {
 	with, without := b.Case.Points(b.Policy), b.Case.Points(none)
 	nothing, policy := policies[none].Name, policies[b.Policy].Name

@@ -326,7 +326,8 @@ func TestWaterfallMarksWhatFailed(t *testing.T) {
 func TestCollapseThatWasExpectedIsSaid(t *testing.T) {
 	r := study(collapses, recovers)
 	storm := &r.Variants[0]
-	storm.Verdict, storm.Expectations = "PASS", []sim.ExpectationResult{{Text: "collapse > 90%", Verdict: "PASS", Runs: 40, Held: 40}}
+	storm.Verdict = "PASS"
+	storm.Expectations = []sim.ExpectationResult{{Text: "collapse > 90%", Verdict: "PASS", Runs: 40, Held: 40}}
 	page := parse(t, write(t, r))
 	if text := page.all("p", "verdict")[0].words(); !strings.Contains(
 		text, "“guarded” holds every expectation; “fixed delay” collapses, as it should.") {
