@@ -275,21 +275,21 @@ func quoted(name string) string {
 	return name
 }
 
-// neverOpens says so of a breaker whose window holds too few calls, even if each is tried as often as it may be: the
-// number of calls that it wants is more than four standard deviations above the mean.
+// neverOpens says so of a breaker whose window holds too few calls, even if each is tried as often as it may be and
+// four standard deviations more come than on average.
 func neverOpens(p *abate.Policy, rate float64) string {
 	b := p.CircuitBreaker.WithDefaults()
 	window := b.SlidingWindow.Duration.Seconds()
 	if !b.Enabled() || b.Kind == breaker.Adaptive || b.FailureThreshold > 0 || window == 0 || b.Fleet {
 		return ""
 	}
-	mean := rate * float64(1+p.MaxRetries) * window
-	if mean+4*math.Sqrt(mean) >= float64(b.MinimumNumberOfCalls) {
+	calls, attempts := rate*window, float64(1+p.MaxRetries)
+	if (calls+4*math.Sqrt(calls))*attempts >= float64(b.MinimumNumberOfCalls) {
 		return ""
 	}
-	return fmt.Sprintf("the circuit cannot open: it wants %d calls in %v, and an instance makes about %s, retries "+
+	return fmt.Sprintf("the circuit will not open: it wants %d calls in %v, and an instance makes about %s, retries "+
 		"included; use kind: adaptive, a failureThreshold or a smaller minimumNumberOfCalls", b.MinimumNumberOfCalls,
-		b.SlidingWindow, number(mean))
+		b.SlidingWindow, number(calls*attempts))
 }
 
 // muchReserve says so of retry budgets whose reserves together are more than ten seconds of what the service can do:

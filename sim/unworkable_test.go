@@ -13,9 +13,10 @@ func TestSettingsThatCannotDoTheirWorkAreNamed(t *testing.T) {
 	const few = "clients: {phones: {rate: 5, instances: 300, calls: [s]}}"
 	const many = "clients: {phones: {rate: 25, instances: 1000, calls: [s]}}"
 	const busy = "clients: {phones: {rate: 50, instances: 2, calls: [s]}}"
-	const opens, bounds = "the circuit cannot open: it wants 20 calls in 10s, and an instance makes about 0.67,",
+	const opens, bounds = "the circuit will not open: it wants 20 calls in 10s, and an instance makes about 0.67,",
 		"1,000 instances may spend a reserve of 10 each, 10,000 retries at once or 100 s of what the service can do"
 	const users = "clients: {phones: {users: 600, think: 6s, instances: 600, patience: 1s, calls: [s]}}"
+	const some = "clients: {phones: {rate: 20, instances: 100, calls: [s]}}"
 	const rate, paid = "circuitBreaker: {failureRateThreshold: 0.5}", "maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 1}"
 	for about, c := range map[string]struct{ clients, policy, want string }{
 		"one call a minute":    {few, paid + ", " + rate, opens},
@@ -24,8 +25,9 @@ func TestSettingsThatCannotDoTheirWorkAreNamed(t *testing.T) {
 		"a window of calls": {
 			few, paid + ", circuitBreaker: {failureRateThreshold: 0.5, slidingWindow: 100}", "",
 		},
-		"enough calls":                {busy, rate, ""},
-		"the default reserve of many": {many, "maxRetries: 3", bounds},
+		"enough calls": {busy, rate, ""},
+		"calls that come in a crowd now and then": {some, "maxRetries: 3, retryBudget: {disabled: true}, " + rate, ""},
+		"the default reserve of many":             {many, "maxRetries: 3", bounds},
 		"who says how many they are": {
 			many, "maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 10, clients: 1000}", "",
 		},
@@ -38,7 +40,7 @@ func TestSettingsThatCannotDoTheirWorkAreNamed(t *testing.T) {
 		notes := study(t, s, sim.Options{Runs: 1}).Variants[0].Notes
 		found := slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, c.want) })
 		said := slices.ContainsFunc(notes, func(n string) bool {
-			return strings.Contains(n, "circuit cannot") || strings.Contains(n, "bounds little")
+			return strings.Contains(n, "circuit will not") || strings.Contains(n, "bounds little")
 		})
 		if c.want != "" && !found || c.want == "" && said {
 			t.Errorf("%s: %q, want %q", about, notes, c.want)
