@@ -54,10 +54,8 @@ func alerts(file *policyfile.File, o RulesOptions, base *url.URL) []rule {
 // kinds are the alerts there are, in the order of the file: what can be seen first comes first.
 var kinds = []string{
 	"DependencyDegraded", "HighRetryRate", "RequestAmplification", "RetryBudgetExhausted", "ConcurrencySpike",
-	"CircuitBreakerOpen",
-	"CircuitForcedOpen", "OverrideInForce", "ConnectionsHeldBack", "ArrivingRetries", "ShedRate", "IdempotencyKeysFull",
-	"DeadLetterArrival",
-	"DeadLetterFlood",
+	"CircuitBreakerOpen", "DependencyFailing", "CircuitForcedOpen", "OverrideInForce", "ConnectionsHeldBack",
+	"ArrivingRetries", "ShedRate", "IdempotencyKeysFull", "DeadLetterArrival", "DeadLetterFlood",
 }
 
 // about is the alert for one service.
@@ -95,6 +93,9 @@ func ofPolicy(service string, p policyfile.Policy, t clockwork) []alert {
 		}
 	}
 	list = append(list, concurrency(service, &p, t), overridden(service))
+	if !p.CircuitBreaker.Enabled() || p.CircuitBreaker.Mode != breaker.ForcedOpen { // else somebody wants them to fail
+		list = append(list, failing(service, &p, t))
+	}
 	switch {
 	case !p.CircuitBreaker.Enabled() || p.CircuitBreaker.Mode == breaker.Shadow: // it refuses nothing
 	case p.CircuitBreaker.Mode == breaker.ForcedOpen:

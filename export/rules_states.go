@@ -53,6 +53,27 @@ func circuitOpen(service string, p *policyfile.Policy) alert {
 	return a
 }
 
+// failing alerts on calls of which most fail, whatever the circuit says: what fails at once opens none of kind
+// adaptive. A circuit that stays open has an alert of its own, and one that is forced open by hand was meant to be.
+// Fewer than two calls in a window are too few to wake somebody for.
+func failing(service string, p *policyfile.Policy, t clockwork) alert {
+	a := alert{
+		name: "DependencyFailing", severity: critical, lasts: 2 * time.Minute,
+		expr: fmt.Sprintf("abate:call_failures:ratio_rate1m{%[1]s} > 0.5\nand avg_over_time(abate:calls:rate1m{%[1]s}"+
+			"[%[2]s]) > %[3]s\nunless on (job, service) abate_override{override=\"forcedOpen\", %[1]s} == 1\n"+
+			"unless on (job, service) ALERTS{alertname=\"CircuitBreakerOpen\", alertstate=\"firing\", %[1]s}",
+			service, t.text(5*window), number(t.perSecond(2))),
+		summary: "{{ $value | humanizePercentage }} of the calls to {{ $labels.service }} fail",
+		text: "{{ $value | humanizePercentage }} of the calls to {{ $labels.service }} fail, retries included, and no " +
+			"circuit stays open. What the attempts come to says whether the service fails or the policy refuses.",
+	}
+	if p.Fallback.Enabled() { // callers get an answer
+		a.severity = warning
+		a.summary += ", callers get the fallback"
+	}
+	return a
+}
+
 // forcedOpen alerts on a policy that forces its circuit open. Somebody wanted that, so nobody is woken. But calls that
 // are refused for hours are still being made, even if only once in half an hour: one quiet minute in four hours proves
 // nothing.

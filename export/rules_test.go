@@ -68,12 +68,12 @@ func names(alerts []readRule) string {
 }
 
 func TestAServiceHasTheAlertsThatItsPolicyHasAUseFor(t *testing.T) {
-	const always = "ConcurrencySpike/warning OverrideInForce/warning"
+	const always = "ConcurrencySpike/warning DependencyFailing/critical OverrideInForce/warning"
 	const retries = "DependencyDegraded/warning HighRetryRate/warning RequestAmplification/warning " +
 		"RequestAmplification/critical "
 	for _, c := range []struct{ about, policy, want string }{
 		{"the defaults", "services: {s: {}}", retries + "RetryBudgetExhausted/warning ConcurrencySpike/warning " +
-			"CircuitBreakerOpen/critical OverrideInForce/warning"},
+			"CircuitBreakerOpen/critical DependencyFailing/critical OverrideInForce/warning"},
 		{"no budget and no breaker", "services: {s: {retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}",
 			retries + always},
 		{"no retries", "services: {s: {maxRetries: 0, circuitBreaker: {disabled: true}}}", always},
@@ -86,7 +86,7 @@ func TestAServiceHasTheAlertsThatItsPolicyHasAUseFor(t *testing.T) {
 		{"one that is forced and disabled", "services: {s: {maxRetries: 0, circuitBreaker: {mode: forcedOpen, disabled: " +
 			"true}}}", always},
 		{"a fallback", "services: {s: {maxRetries: 0, fallback: {status: 200}}}",
-			"ConcurrencySpike/warning CircuitBreakerOpen/warning OverrideInForce/warning"},
+			"ConcurrencySpike/warning CircuitBreakerOpen/warning DependencyFailing/warning OverrideInForce/warning"},
 		{"connections", "services: {s: {maxRetries: 0, circuitBreaker: {disabled: true}, pacing: {perSecond: 10}}}",
 			always + " ConnectionsHeldBack/warning"},
 		{"messages", "services: {s: {maxRetries: 0, circuitBreaker: {disabled: true}, kafka: {tiers: [1s]}}}",

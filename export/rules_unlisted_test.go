@@ -19,27 +19,29 @@ func unlistedAlerts(alerts []readRule) []readRule {
 func TestWhatIsNotListedHasTheAlertsOfTheDefaults(t *testing.T) {
 	const gates = " ArrivingRetries/warning ShedRate/warning ShedRate/critical IdempotencyKeysFull/warning " +
 		"IdempotencyKeysFull/critical DeadLetterArrival/warning"
+	const always = "DependencyFailing/critical OverrideInForce/warning ConnectionsHeldBack/warning"
 	const retries = "DependencyDegraded/warning HighRetryRate/warning RequestAmplification/warning " +
 		"RequestAmplification/critical RetryBudgetExhausted/warning ConcurrencySpike/warning "
 	for _, c := range []struct{ about, policy, want string }{
 		{"nothing is listed, and nothing said", "defaults: {maxRetries: 3}",
-			retries + "CircuitBreakerOpen/critical OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+			retries + "CircuitBreakerOpen/critical " + always + gates},
 		{"a service is", "services: {s: {maxRetries: 0}}",
-			retries + "CircuitBreakerOpen/critical OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+			retries + "CircuitBreakerOpen/critical " + always + gates},
 		{"a gate is", "protect: {s: {shed: {disabled: true}}}",
-			retries + "CircuitBreakerOpen/critical OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+			retries + "CircuitBreakerOpen/critical " + always + gates},
 		{"defaults without retries and breaker", "defaults: {maxRetries: 0, circuitBreaker: {disabled: true}}",
-			"ConcurrencySpike/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+			"ConcurrencySpike/warning " + always + gates},
 		{"defaults that are a fallback", "defaults: {maxRetries: 0, fallback: {status: 200}}",
-			"ConcurrencySpike/warning CircuitBreakerOpen/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+			"ConcurrencySpike/warning CircuitBreakerOpen/warning DependencyFailing/warning OverrideInForce/warning " +
+				"ConnectionsHeldBack/warning" + gates},
 		{"defaults that switch all off", "defaults: {maxRetries: 0, circuitBreaker: {mode: forcedOpen}}",
 			"ConcurrencySpike/warning CircuitForcedOpen/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
 		{"defaults with a pace and letters", "defaults: {maxRetries: 0, circuitBreaker: {disabled: true}, pacing: " +
 			"{perSecond: 1}, kafka: {tiers: [1s]}}",
-			"ConcurrencySpike/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+			"ConcurrencySpike/warning " + always + gates},
 		{"defaults that forget messages", "defaults: {maxRetries: 0, circuitBreaker: {disabled: true}, kafka: {tiers: " +
 			"[1s], dltStrategy: drop}}",
-			"ConcurrencySpike/warning OverrideInForce/warning ConnectionsHeldBack/warning" +
+			"ConcurrencySpike/warning " + always +
 				strings.TrimSuffix(gates, " DeadLetterArrival/warning")},
 	} {
 		_, all := rulesFor(t, c.policy, export.RulesOptions{})
@@ -71,6 +73,7 @@ func TestThresholdsOfWhatIsNotListedAreThoseOfTheDefaults(t *testing.T) {
 		"RetryBudgetExhausted/warning":  `{reason="budget_exhausted", service!~"s"}`,
 		"ConcurrencySpike/warning":      `abate_bulkhead_limit{service!~"s"} > 0.9`,
 		"CircuitBreakerOpen/critical":   `abate:circuit_open:instances{service!~"s"}`,
+		"DependencyFailing/critical":    `abate:call_failures:ratio_rate1m{service!~"s"} > 0.5`,
 		"OverrideInForce/warning":       `abate_override{service!~"s"}`,
 		"ConnectionsHeldBack/warning":   "abate_pacing_wait_seconds{service!~\"s\"}) > 0\n", // of ConnectionPolicy
 		"ArrivingRetries/warning":       `abate:arriving_retries:ratio_rate1m{service!~"g"} > 0.1`,

@@ -14,7 +14,7 @@ const healthy = 0.95
 
 // notes are what a reader should know before he believes the numbers of a variant.
 func notes(s *scenario.Scenario, v *scenario.Variant, all []outcome) []string {
-	list := []string{}
+	list := append([]string{}, unworkable(s, v)...)
 	if v.PolicyFile != "" && v.Guards != nil {
 		if names := unlisted(s, v); len(names) > 0 {
 			list = append(list, fmt.Sprintf("%s does not list %s: its defaults apply", v.PolicyFile, strings.Join(names, ", ")))

@@ -130,7 +130,8 @@ func (s *servers) enter(ti uint32) {
 	r := &s.replicas[t.inst]
 	node := &w.nodes[r.node]
 	if w.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival {
-		t.drawn = node.service.ServiceTime.Sample(&w.instances[t.inst].stream)
+		stream := &w.instances[t.inst].stream
+		t.drawn = r.slowed(node.service.ServiceTime.Sample(stream), stream)
 	}
 	t.since = w.now
 	if r.free() {
@@ -252,14 +253,14 @@ func (s *servers) work(ti uint32) {
 	t := s.traffic.tasks.at(ti)
 	r, inst := &s.replicas[t.inst], &w.instances[t.inst]
 	service := w.nodes[inst.node].service
-	took := t.drawn
-	if w.scenario.Model.ServiceTimeDrawn != scenario.DrawnOnArrival {
+	took, onArrival := t.drawn, w.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival
+	if !onArrival {
 		took = service.ServiceTime.Sample(s.traffic.chanceOf(t, ofWork, &inst.stream))
 	}
 	if factor := r.slowness(service); factor != 1 {
 		took = int64(float64(took) * factor)
 	}
-	if len(r.slowdowns) > 0 {
+	if !onArrival && len(r.slowdowns) > 0 { // else those of its arrival are in it
 		took = r.slowed(took, s.traffic.chanceOf(t, ofSlowdown, &inst.stream))
 	}
 	took += r.debt

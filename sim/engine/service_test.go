@@ -176,6 +176,19 @@ func TestServiceTimesDrawnOnArrivalOrAtTheStart(t *testing.T) {
 	}
 }
 
+// What is drawn on arrival is slowed on arrival: a backlog of slow requests outlives what made them slow, and a
+// trigger that is short for requests slowed at the start of their work is long for these.
+func TestASlowdownBelongsToTheMomentInWhichServiceTimesAreDrawn(t *testing.T) {
+	const load = "clients: {f: {rate: 50, arrivals: even, calls: [s]}}\nservices: {s: {workers: 1, serviceTime: 10ms}}"
+	const slow = "faults: [{at: 2s, for: 1s, slowdown: s, factor: 4}]"
+	work := func(more ...string) time.Duration {
+		return time.Duration(total(run(t, world(plain, append(more, load)...)).Services[0].WorkNS))
+	}
+	well := work()
+	equal(t, "more work, slowed on arrival", work(slow, "model: {serviceTimeDrawn: arrival}")-well, 50*30*ms)
+	equal(t, "more work, slowed at the start", work(slow)-well, 25*30*ms)
+}
+
 // With numbers of their own, requests meet the same luck whatever order they are worked on in, and whoever tries again.
 func TestRequestsHaveRandomNumbersOfTheirOwn(t *testing.T) {
 	const shape = "clients: {f: {once: 500, within: 5s, calls: [s]}}\n" +

@@ -73,6 +73,7 @@ type findings struct {
 	View, Time, Background                     string
 	PageWidth, FrameWidth                      int
 	Plots, Cursors, Zoomed                     int
+	Cards, Sparks                              []int // how far down each ends, in pixels
 	Dark, Moved, Reset, KeyZoom                bool
 }
 
@@ -113,6 +114,22 @@ func TestPageInABrowser(t *testing.T) {
 		if f.Zoomed != f.Plots || !f.Reset || !f.Moved || !f.KeyZoom {
 			t.Errorf("at %d px: dragging zooms %d of %d charts; keys: move %v, zoom %v, reset %v", width, f.Zoomed, f.Plots,
 				f.Moved, f.KeyZoom, f.Reset)
+		}
+	}
+}
+
+// Six variants have cards like two, each with its curves above its numbers, and no reader has to scroll for them.
+func TestTheCardsOfSixVariantsFitOnOneScreen(t *testing.T) {
+	if testing.Short() {
+		return // a browser is slow
+	}
+	f := open(t, study(collapses, recovers, wavers, recovers, wavers, recovers)).probe(t, 1280)
+	if len(f.Cards) != 6 || len(f.Sparks) != 6 {
+		t.Fatalf("%d cards, %d of them with curves", len(f.Cards), len(f.Sparks))
+	}
+	for i, end := range f.Cards {
+		if end > 800 || f.Sparks[i] > end-100 {
+			t.Errorf("card %d ends at %d px, its curves at %d px", i+1, end, f.Sparks[i])
 		}
 	}
 }

@@ -1,7 +1,14 @@
 package report
 
-// fewCards is how many variants are shown as cards; more stand in a table, so that all of them fit on the first screen.
-const fewCards = 3
+// So many variants are shown as cards, and so many as cards with all the room that they want: then all of them fit on
+// the first screen. More stand in a table.
+const (
+	mostCards  = 6
+	roomyCards = 3
+)
+
+// Dense reports whether cards are so many that each has to be small.
+func (p *page) Dense() bool { return p.Overview == nil && len(p.Cards) > roomyCards }
 
 // overview holds the cards of many variants as a table: a column per variant.
 type overview struct {

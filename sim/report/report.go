@@ -155,7 +155,7 @@ func Write(w io.Writer, r *sim.Result) error {
 
 // newPage builds the page, without the parts that are always the same.
 func newPage(r *sim.Result, d detail) *page {
-	p := &page{Name: r.Name, About: r.About, Badge: badgeOf(r.Verdict), Sentence: sentence(r), Version: r.Version,
+	p := &page{Name: r.Name, About: r.About, Badge: badgeOf(r.Shown()), Sentence: sentence(r), Version: r.Version,
 		NotModelled: r.NotModelled}
 	if p.Name == "" {
 		p.Name = "Scenario without a name"
@@ -179,7 +179,7 @@ func newPage(r *sim.Result, d detail) *page {
 		p.Cards = append(p.Cards, v.newCard())
 	}
 	p.sparks()
-	if len(p.Cards) > fewCards {
+	if len(p.Cards) > mostCards {
 		p.Overview = newOverview(p.Cards)
 	}
 	p.Table = newTable(r)
@@ -253,7 +253,7 @@ func newView(r *sim.Result, i int, d detail) *view {
 		st.to = 1
 	}
 	v := &view{
-		ID: "v" + strconv.Itoa(i+1), Name: variant.Name, About: variant.About, Badge: badgeOf(variant.Verdict),
+		ID: "v" + strconv.Itoa(i+1), Name: variant.Name, About: variant.About, Badge: badgeOf(variant.Shown()),
 		Policy: strings.TrimRight(variant.Policy, "\n"), Seconds: figures.Decimals(st.to, 6),
 		stage: st, variant: variant, run: &variant.Run, focus: focus(&variant.Run),
 	}

@@ -325,10 +325,18 @@ func TestWaterfallMarksWhatFailed(t *testing.T) {
 
 func TestCollapseThatWasExpectedIsSaid(t *testing.T) {
 	r := study(collapses, recovers)
-	r.Variants[0].Verdict = "PASS"
-	if text := parse(t, write(t, r)).all("p", "verdict")[0].words(); !strings.Contains(
-		text, "“fixed delay” and “guarded” hold every expectation; “fixed delay” collapses, as it should.") {
+	storm := &r.Variants[0]
+	storm.Verdict = "PASS"
+	storm.Expectations = []sim.ExpectationResult{{Text: "collapse > 90%", Verdict: "PASS", Runs: 40, Held: 40}}
+	page := parse(t, write(t, r))
+	if text := page.all("p", "verdict")[0].words(); !strings.Contains(
+		text, "“guarded” holds every expectation; “fixed delay” collapses, as it should.") {
 		t.Errorf("the head says %q", text)
+	}
+	card := page.all("article", "card")[0]
+	if text := card.all("span", "badge")[0].words(); !strings.Contains(text, "collapses, as expected") ||
+		!strings.Contains(card.attr("class"), "storm") {
+		t.Errorf("the card, of class %s, says %q", card.attr("class"), text)
 	}
 }
 
@@ -358,34 +366,34 @@ func TestMarginsAreFactorsOfWhatIsThere(t *testing.T) {
 }
 
 func TestExpectationsOfSomeVariantsStandInTheirColumn(t *testing.T) {
-	r := study(recovers, recovers, recovers, recovers)
+	r := study(recovers, recovers, recovers, recovers, recovers, recovers, recovers)
 	r.Variants[2].Expectations[1].Text = "queueWait(gateway) < 1s"
 	table := parse(t, write(t, r)).all("table", "overview")[0]
 	var rows []string
-	for _, tr := range table.all("tr", "")[1:] {
+	for _, tr := range table.all("tr", "")[2:] { // after the names and the small drawings
 		rows = append(rows, plain(tr.words()))
 	}
 	if !strings.HasPrefix(rows[0], "recovery < 10s") || !strings.HasPrefix(rows[1], "goodput(after) > 95%") ||
 		!strings.HasPrefix(rows[2], "And of its own") ||
-		strings.Count(rows[2], "payment-db) < 1.2") != 3 || strings.Count(rows[2], "gateway) < 1s") != 1 {
+		strings.Count(rows[2], "payment-db) < 1.2") != 6 || strings.Count(rows[2], "gateway) < 1s") != 1 {
 		t.Errorf("the rows are %q", rows[:3])
 	}
 }
 
 func TestManyVariantsStandInOneTable(t *testing.T) {
-	root := parse(t, write(t, study(collapses, recovers, wavers, recovers, collapses)))
+	root := parse(t, write(t, study(collapses, recovers, wavers, recovers, collapses, wavers, recovers)))
 	if n := len(root.all("article", "card")); n != 0 {
 		t.Errorf("%d cards", n)
 	}
 	table := root.all("table", "overview")[0]
-	if n := len(table.all("a", "")); n != 5 {
-		t.Errorf("%d variants in the table, want 5", n)
+	if n := len(table.all("a", "")); n != 7 {
+		t.Errorf("%d variants in the table, want 7", n)
 	}
-	if n := len(table.all("use", "")); n != 5+5*3 {
+	if n := len(table.all("use", "")); n != 7+7*3 {
 		t.Errorf("%d verdicts in the table, want one per variant and expectation", n)
 	}
-	if n := len(table.all("svg", "")) - len(table.all("use", "")); n != 5 {
-		t.Errorf("%d small drawings, want 5", n)
+	if n := len(table.all("svg", "")) - len(table.all("use", "")); n != 7 {
+		t.Errorf("%d small drawings, want 7", n)
 	}
 }
 

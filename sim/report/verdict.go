@@ -21,6 +21,8 @@ func badgeOf(verdict string) badge {
 		return badge{"fail", "FAIL"}
 	case "UNDECIDED":
 		return badge{"open", "UNDECIDED"}
+	case sim.AsExpected:
+		return badge{"storm", verdict}
 	}
 	return badge{"none", "NOT JUDGED"}
 }
@@ -55,7 +57,7 @@ type interval struct{ At, Low, Width string }
 
 // newCard builds the card of a variant.
 func (v *view) newCard() card {
-	c := card{ID: v.ID, Name: v.variant.Name, About: v.variant.About, Badge: badgeOf(v.variant.Verdict)}
+	c := card{ID: v.ID, Name: v.variant.Name, About: v.variant.About, Badge: badgeOf(v.variant.Shown())}
 	for i := range v.variant.Expectations {
 		c.Rules = append(c.Rules, newRuling(&v.variant.Expectations[i]))
 	}
@@ -245,10 +247,11 @@ func sentence(r *sim.Result) string {
 		if !ok {
 			k = 3
 		}
-		names[k] = append(names[k], "“"+v.Name+"”")
-		if k == 0 && v.Collapse.Share > 0.5 {
+		if v.Shown() == sim.AsExpected {
 			collapsed = append(collapsed, "“"+v.Name+"”")
+			continue
 		}
+		names[k] = append(names[k], "“"+v.Name+"”")
 	}
 	if len(r.Variants) == 0 {
 		return "Nothing was run."
@@ -287,6 +290,8 @@ func only(v *sim.VariantResult) string {
 	switch {
 	case len(v.Expectations) == 0:
 		return "The scenario has no expectations; this is what happened."
+	case v.Shown() == sim.AsExpected:
+		return "It collapses, as it should."
 	case count["PASS"] == 1 && len(v.Expectations) == 1:
 		return "The one expectation holds."
 	case count["PASS"] == len(v.Expectations):

@@ -120,9 +120,10 @@ type Model struct {
 	// "propagates" means that it leaves the queue and work on it stops.
 	Cancellation string `yaml:"cancellation" enum:"ignored|propagates" example:"ignored"`
 	// ServiceTimeDrawn is when a request's service time is drawn: at the "start" of work (default), on "arrival", or with
-	// the "request" itself. Then all that chance does to it at a service belongs to it: the time, errors, losses, and the
-	// replica it is sent to (or, with balancing: least-request, the two that its caller draws) are the same in every
-	// variant, in whatever order requests are worked on.
+	// the "request" itself. On arrival the slowdowns of that moment apply to it, also if its turn comes after them. With
+	// the request, all that chance does to it at a service belongs to it: the time, errors, losses, and the replica it is
+	// sent to (or, with balancing: least-request, the two that its caller draws) are the same in every variant, in whatever
+	// order requests are worked on.
 	ServiceTimeDrawn string `yaml:"serviceTimeDrawn" enum:"start|arrival|request" example:"start"`
 	// Ties says what happens first at the same nanosecond: "answer-first" (default) or "timeout-first".
 	Ties string `yaml:"ties" enum:"answer-first|timeout-first" example:"answer-first"`

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"unicode/utf8"
@@ -29,7 +30,7 @@ type curve struct {
 	from, to          float64 // of the trouble, in seconds
 }
 
-// charts draws the first run of the first and the last variant side by side, to the same scale.
+// charts draws the first run of two variants side by side, to the same scale.
 func (p *page) charts(r *sim.Result) {
 	var drawn []*sim.VariantResult
 	for i := range r.Variants {
@@ -42,7 +43,7 @@ func (p *page) charts(r *sim.Result) {
 	}
 	columns := chartAlone
 	if len(drawn) > 1 {
-		drawn, columns = []*sim.VariantResult{drawn[0], drawn[len(drawn)-1]}, chartColumns
+		drawn, columns = []*sim.VariantResult{drawn[0], other(drawn)}, chartColumns
 	}
 	service := busiest(drawn)
 	var curves []curve
@@ -58,11 +59,12 @@ func (p *page) charts(r *sim.Result) {
 	if service != "" {
 		what += " at " + cut(clean(service), 24)
 	}
-	p.line("\n%c %s and %c answers per second, in the first run; one column is %s", attemptShade, what, eighths[8],
-		seconds(curves[0].seconds))
-	lines := curves[0].draw(roundUp(top), columns)
+	a := newAxis(top, curves)
+	p.line("\n%s", wrap("", fmt.Sprintf("%c %s and %c answers per second, in the first run; one column is %s%s",
+		attemptShade, what, eighths[8], seconds(curves[0].seconds), a.about()), textWidth))
+	lines := curves[0].draw(&a, columns)
 	if len(curves) > 1 {
-		right := curves[1].draw(roundUp(top), columns)
+		right := curves[1].draw(&a, columns)
 		for i := range lines {
 			lines[i] = figures.Pad(lines[i], axisWidth+columns+3) + right[i]
 		}
@@ -70,6 +72,16 @@ func (p *page) charts(r *sim.Result) {
 	for _, line := range lines {
 		p.line("%s", line)
 	}
+}
+
+// other is the variant to draw beside the first one: the first that fails, or else the last.
+func other(drawn []*sim.VariantResult) *sim.VariantResult {
+	for _, v := range drawn[1:] {
+		if v.Verdict == sim.Fail {
+			return v
+		}
+	}
+	return drawn[len(drawn)-1]
 }
 
 // busiest is the service with the most attempts per second: where the storm is.
@@ -121,27 +133,11 @@ func means(values []float64, each, bins int) []float64 {
 	return out
 }
 
-// roundUp is the next number that is easy to read on an axis.
-func roundUp(top float64) float64 {
-	if top <= 0 || !figures.Finite(top) {
-		return 1
-	}
-	step := math.Pow(10, math.Floor(math.Log10(top))) / 5
-	return math.Ceil(top/step) * step
-}
-
 // draw returns the lines of a chart, axisWidth + columns wide or less: title, rows, time axis, fault.
-func (c *curve) draw(top float64, columns int) []string {
+func (c *curve) draw(a *axis, columns int) []string {
 	lines := []string{strings.Repeat(" ", axisWidth) + cut(c.title, columns)}
 	for row := chartRows - 1; row >= 0; row-- {
-		label := ""
-		switch row {
-		case chartRows - 1:
-			label = axisNumber(top)
-		case 0:
-			label = "0"
-		}
-		lines = append(lines, figures.PadLeft(label, axisWidth-2)+" ┤"+c.row(row, top))
+		lines = append(lines, figures.PadLeft(a.label(row), axisWidth-2)+" ┤"+c.row(row, a))
 	}
 	return append(lines, strings.Repeat(" ", axisWidth-1)+"└"+c.ruler(), strings.Repeat(" ", axisWidth)+c.mark(columns))
 }
@@ -158,12 +154,12 @@ func axisNumber(v float64) string {
 }
 
 // row draws one line of cells: attempts as a shade, goodput as solid blocks in front of it.
-func (c *curve) row(row int, top float64) string {
+func (c *curve) row(row int, a *axis) string {
 	cells := make([]rune, len(c.goodput))
+	height := func(n float64) int { // in eighths of a cell, above the foot of this row
+		return min(max(int(math.Round(8*a.height(n)))-row*8, 0), 8)
+	}
 	for i := range cells {
-		height := func(n float64) int { // in eighths of a cell, above the foot of this row
-			return min(max(int(math.Round(n/top*chartRows*8))-row*8, 0), 8)
-		}
 		cells[i] = ' '
 		if height(c.attempts[i]) >= 4 {
 			cells[i] = attemptShade

@@ -17,7 +17,7 @@ func Overview(w io.Writer, results []*sim.Result, o Options) error {
 		scenario = max(scenario, utf8.RuneCountInString(nameOf(r)))
 		for i := range r.Variants {
 			variant = max(variant, utf8.RuneCountInString(clean(r.Variants[i].Name)))
-			verdict = max(verdict, utf8.RuneCountInString(verdictWord(r.Variants[i].Verdict)))
+			verdict = max(verdict, utf8.RuneCountInString(verdictWord(r.Variants[i].Shown())))
 		}
 	}
 	scenario, variant = min(scenario, 28), min(variant, 20)
@@ -27,7 +27,7 @@ func Overview(w io.Writer, results []*sim.Result, o Options) error {
 			v := &r.Variants[i]
 			head := figures.Pad(name, scenario) + "  " + figures.Pad(cut(clean(v.Name), variant), variant) + "  "
 			width := textWidth - utf8.RuneCountInString(head) - verdict - 2
-			p.line("%s%s  %s", head, p.paint(v.Verdict, figures.Pad(verdictWord(v.Verdict), verdict)),
+			p.line("%s%s  %s", head, p.paint(v.Shown(), figures.Pad(verdictWord(v.Shown()), verdict)),
 				cut(inShort(r, v, width), width))
 			name = ""
 		}

@@ -31,7 +31,7 @@ func (p *page) line(format string, args ...any) {
 
 // paint colours a verdict, padded as it may be. The word says it, too: colour is never alone.
 func (p *page) paint(verdict, text string) string {
-	code := map[string]string{sim.Pass: "32", sim.Fail: "1;31", sim.Undecided: "33"}[verdict]
+	code := map[string]string{sim.Pass: "32", sim.Fail: "1;31", sim.Undecided: "33", sim.AsExpected: "35"}[verdict]
 	if !p.color || code == "" {
 		return text
 	}
@@ -39,7 +39,7 @@ func (p *page) paint(verdict, text string) string {
 }
 
 // Text writes one result for people, at most 100 columns wide: what goes wrong, a table with a column per variant,
-// every expectation, margins and advice, a chart of the first and the last variant, and the verdict.
+// every expectation, margins and advice, a chart of the first variant and one that fails, or the last, and the verdict.
 func Text(w io.Writer, r *sim.Result, o Options) error {
 	p := &page{color: o.Color}
 	p.head(r)
@@ -140,7 +140,7 @@ func (p *page) block(variants []sim.VariantResult, rows []row, label, gap int, w
 // tableRows are the lines of the table: what all studies have, then the standard measures that say how bad it got.
 func tableRows(r *sim.Result) []row {
 	rows := []row{
-		{"verdict", func(v *sim.VariantResult) string { return verdictWord(v.Verdict) }},
+		{"verdict", func(v *sim.VariantResult) string { return verdictWord(v.Shown()) }},
 		{"runs", func(v *sim.VariantResult) string { return figures.Thousands(float64(v.Runs)) }},
 		{"collapsed", func(v *sim.VariantResult) string {
 			if v.Runs == 0 {
@@ -201,7 +201,7 @@ func recoveryCell(v *sim.VariantResult) string {
 }
 
 func verdictWord(verdict string) string {
-	if rank(verdict) == 0 {
+	if rank(verdict) == 0 && verdict != sim.AsExpected {
 		return nothing
 	}
 	return verdict
@@ -231,10 +231,18 @@ func (p *page) variant(v *sim.VariantResult) {
 			percent(a.Held), plural(a.Runs, "run")), textWidth))
 		if i == 0 {
 			for line := range strings.Lines(strings.TrimSpace(a.YAML)) {
-				p.line("%15s%s", "", cut(clean(strings.TrimRight(line, "\r\n")), textWidth-15))
+				p.line("%s", pasted(line))
 			}
 		}
 	}
+}
+
+// pasted is a line of YAML that is there to be copied: where it is too long it is broken between two words, which in
+// braces and quotes means nothing, and goes on further to the right.
+func pasted(line string) string {
+	indent := 15 + len(line) - len(strings.TrimLeft(line, " "))
+	text := wrap(strings.Repeat(" ", indent), clean(strings.TrimRight(line, "\r\n")), textWidth-2)
+	return strings.ReplaceAll(text, "\n", "\n  ")
 }
 
 // expectation writes the verdict on one expectation and, beside it or below, what it rests on.

@@ -130,6 +130,8 @@ func TestWhatOneInstanceShowsIsNotAlwaysTrouble(t *testing.T) {
 			rising(guard("abate_calls_total", "a", `, outcome="refused"`), 100),
 			{guard("abate_override", "a", `, override="forcedOpen"`), "1x40 0x80"},
 			{guard("abate_override", "a", `, override="shadow"`), "0x120"}, {guard("circuit_breaker_state", "b", ""), "0x120"}},
+		"a service that is called once in two minutes and fails every time": {
+			rising(guard("abate_calls_total", "a", `, outcome="failure"`), 0.125)},
 		"bulkheads that are full in turn, each for a moment": {
 			{quote("abate_bulkhead_running", "a"), strings.Repeat("10 10 4 4 ", 30)},
 			level(quote("abate_bulkhead_limit", "a"), 10),

@@ -149,3 +149,37 @@ func TestABudgetAtItsEndSaysSoAndNothingIsAmplified(t *testing.T) {
 		notFiring("RetryBudgetExhausted", warn, 27*time.Minute))
 	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{Series: series, Exprs: exprs})
 }
+
+// What fails at once opens no circuit and is hardly retried: the calls that fail are all there is to see.
+func TestAServiceThatFailsAtOnceIsSeenThoughNoCircuitOpens(t *testing.T) {
+	series := simulated(
+		t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 10m, outage: payment-service, mode: fail"), 1)
+	// half of a window has to pass before half of its calls have failed
+	begin := stormAt + 2*time.Minute + 30*time.Second - scraping
+	exprs := append(firstFires("DependencyFailing", pager, begin, begin+scraping+late),
+		noAlertBut(30*time.Minute, "DependencyFailing|RetryBudgetExhausted"),
+		firing("DependencyFailing", pager, 20*time.Minute), notFiring("DependencyFailing", pager, 22*time.Minute),
+		exprTest{Expr: "max_over_time(abate:circuit_open:instances[30m])", At: "1800s", Samples: []sample{
+			{`{job="checkout", service="payment-service"}`, 0},
+		}})
+	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{Series: series, Exprs: exprs})
+}
+
+// Two minutes are what somebody is woken for. A service that fails for less, again and again, wakes nobody.
+func TestShortFailuresAgainAndAgainWakeNobody(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
+	var failures []string
+	const end = 100 * time.Minute
+	for at := 10 * time.Minute; at < end; at += 10 * time.Minute {
+		length := (10*time.Minute + at%(40*time.Minute)) * 3 / 80 // up to a minute and a half
+		failures = append(failures, fmt.Sprintf("at: %v, for: %v, outage: payment-service, mode: fail", at, length))
+	}
+	world := strings.ReplaceAll(alertWorld(guardedPolicy, end, failures...), "rate: 20,", "rate: 2,")
+	failed := exprTest{Expr: "max_over_time(abate:call_failures:ratio_rate1m[100m]) > bool 0.9", At: "6000s",
+		Samples: []sample{{`{job="checkout", service="payment-service"}`, 1}}}
+	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{
+		Series: simulated(t, world, 1), Exprs: []exprTest{noAlert(end), failed},
+	})
+}

@@ -128,7 +128,7 @@ func compare(act string, drilled Numbers, runs []Numbers) ActComparison {
 	}
 	add("recovery", "s", func(n *Numbers) float64 { return n.Recovery })
 	add("longest queue", "", func(n *Numbers) float64 { return n.Queue })
-	add("refused early, of requests", "share", func(n *Numbers) float64 { return n.Refused / n.Offered })
+	add("refused, of requests", "share", func(n *Numbers) float64 { return n.Refused / n.Offered })
 	add("wasted, of all work", "share", func(n *Numbers) float64 { return n.Waste })
 	add("collapsed", "share", func(n *Numbers) float64 {
 		if n.Collapsed {

@@ -70,7 +70,7 @@ func TestComparisonOfOneNumber(t *testing.T) {
 		"goodput after":              {0.9, 0.9, 0, 0.9, 0},
 		"recovery":                   {2, 2, 2, -1, 0},
 		"collapsed":                  {0, 0.25, -1, -1, -0.25},
-		"refused early, of requests": {0.1, 0.1, 0.1, 0.1, 0},
+		"refused, of requests": {0.1, 0.1, 0.1, 0.1, 0},
 	}
 	for _, r := range c.Rows {
 		if w, ok := want[r.Name]; ok {

@@ -91,7 +91,7 @@ func (p *Progress) nearly() (all []string) {
 // because says where requests are that are not answered.
 func (p *Progress) because() (all []string) {
 	if p.Refused > 0 {
-		all = append(all, figures.Thousands(float64(p.Refused))+" refused early")
+		all = append(all, figures.Thousands(float64(p.Refused))+" refused by the guard")
 	}
 	if p.Waiting > 0 {
 		all = append(all, figures.Thousands(float64(p.Waiting))+" wait in the service's queue")

@@ -27,7 +27,7 @@ func TestALineOfProgressSaysHowThingsStand(t *testing.T) {
 			"though the outage is over; 900 wait in the service's queue": {
 			Act: "unguarded", Elapsed: at, Over: "outage", Waiting: 900, Second: drill.Second{Offered: 250, Extra: 770}},
 		"guarded     7 s  answered   2 %  extra load   +4 %  circuits 37 open, 3 half-open  not all is answered: " +
-			"db is down; 1,180 refused early": {
+			"db is down; 1,180 refused by the guard": {
 			Act: "guarded", Elapsed: at, Trouble: true, Fault: "db is down",
 			Second: drill.Second{Offered: 1250, Answered: 20, Extra: 50, Refused: 1180, Circuits: fifty(37, 3)}},
 		"guarded     7 s  answered  94 %  extra load   +0 %  circuits closed                not all is answered": {

@@ -122,7 +122,7 @@ func (r *Result) table() string {
 	count("requests offered", func(a *ActResult) int { return a.Offered })
 	count("attempts sent to the service", func(a *ActResult) int { return a.Attempts })
 	t.Row("amplification: attempts per request sent", func(a *ActResult) string { return fmt.Sprintf("%.2f", a.PerSent) })
-	t.Row("  … counting those refused early, too", func(a *ActResult) string { return fmt.Sprintf("%.2f", a.PerOffered) })
+	t.Row("  … counting those not sent, too", func(a *ActResult) string { return fmt.Sprintf("%.2f", a.PerOffered) })
 	for w, label := range [...]string{"before", "during", "after"} {
 		t.Row("goodput "+label+" the "+word, func(a *ActResult) string { return goodput(a, w) })
 	}
@@ -133,7 +133,7 @@ func (r *Result) table() string {
 	t.Row("work done for callers that had left", func(a *ActResult) string {
 		return fmt.Sprintf("%s (%s)", figures.Thousands(float64(a.Service.Wasted)), percent(a.Service.WastedShare))
 	})
-	count("refused early by the guard, not sent", func(a *ActResult) int { return a.Refused })
+	count("refused by the guard, not sent", func(a *ActResult) int { return a.Refused })
 	if slices.ContainsFunc(r.Acts, func(a ActResult) bool { return a.Service.TurnedAway > 0 }) {
 		count("attempts refused by the service's gate", func(a *ActResult) int { return a.Service.TurnedAway })
 		t.Row("most memory in use, "+word+" / after", memory)

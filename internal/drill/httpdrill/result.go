@@ -53,7 +53,7 @@ type ActResult struct {
 	Setting    Setting `json:"setting"`
 	Offered    int     `json:"offered"`
 	Attempts   int     `json:"attempts"`
-	// attempts per request offered, those refused early counted in
+	// attempts per request offered, those that a guard refused counted in
 	PerOffered float64 `json:"attemptsPerOffered"`
 	// amplification: attempts per request that the guard let out at all
 	PerSent         float64          `json:"attemptsPerSent"`

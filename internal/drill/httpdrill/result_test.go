@@ -81,12 +81,12 @@ func TestReportIsForPeople(t *testing.T) {
 	for _, want := range []string{
 		"unguarded            guarded",
 		"amplification: attempts per request sent               4.30               1.00",
-		"  … counting those refused early, too                  4.30               0.72",
+		"  … counting those not sent, too                       4.30               0.72",
 		"longest queue in the service                             80                 80",
 		"goodput after the outage                         0/s    0 %        89/s   89 %",
 		"from end of outage to 95 % goodput       never, within 14 s              1.5 s",
 		"answered calls took, p50 / p99",
-		"refused early by the guard, not sent                      0                650",
+		"refused by the guard, not sent                            0                650",
 		"work done for callers that had left                1 (25 %)           1 (25 %)",
 		"failed: no answer in time                             1,900                  0",
 		"unguarded collapse > 90%",
@@ -149,7 +149,7 @@ func TestVerdictSaysOnlyWhatWasShown(t *testing.T) {
 			g.RecoverySeconds, g.Setting.WithinSeconds = &s, 0
 		}, "5.5 s after the outage: ", "later"},
 		{"the breakers refused", func(*ActResult, *ActResult, *Result) {}, "goodput was back 1.5 s after the outage: the " +
-			"circuit breakers refused 650 requests at once instead of sending them, and repeats added 0 %", "budget"},
+			"circuit breakers refused 650 requests instead of sending them, and repeats added 0 %", "budget"},
 		{"something else refused", func(_, g *ActResult, _ *Result) {
 			g.BreakerRefused = 0
 		}, "after the outage: repeats added 0 % to the requests that were sent.", "breakers"},
@@ -182,7 +182,7 @@ func TestVerdictSaysOnlyWhatWasShown(t *testing.T) {
 			"drill kept to its schedule (at most 2 ms late). A request takes the service 50 ms. Guarded,", "did not end"},
 		{"ill under the policy", func(_, _ *ActResult, r *Result) {
 			ill(r, 1)
-		}, "The policy (guarded in quickstart.yaml) refused 650 requests early", "goodput was back"},
+		}, "The policy (guarded in quickstart.yaml) refused 650 requests", "goodput was back"},
 		{"ill under the policy, not the machine", func(_, _ *ActResult, r *Result) {
 			ill(r, 1)
 		}, "Guarded, only 50 %", "busy"},

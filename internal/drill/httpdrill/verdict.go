@@ -37,7 +37,7 @@ func (r *Result) illStory(a *ActResult) string {
 	text += fmt.Sprintf(" The drill kept to its schedule (at most %s late). A request takes the service %s.",
 		duration(a.LateSeconds), duration(a.Setting.WorkSeconds))
 	if a.Refused > 0 {
-		text += fmt.Sprintf(" The policy (%s) refused %s requests early.", a.Setting.Policy,
+		text += fmt.Sprintf(" The policy (%s) refused %s requests.", a.Setting.Policy,
 			figures.Thousands(float64(a.Refused)))
 	}
 	return text
@@ -83,7 +83,7 @@ func (r *Result) policyStory(a *ActResult) string {
 	}
 	text += ": "
 	if a.BreakerRefused > 0 {
-		text += fmt.Sprintf("the circuit breakers refused %s requests at once instead of sending them, and ",
+		text += fmt.Sprintf("the circuit breakers refused %s requests instead of sending them, and ",
 			figures.Thousands(float64(a.BreakerRefused)))
 	}
 	text += fmt.Sprintf("repeats added %s to the requests that were sent", percent(max(a.PerSent-1, 0)))
