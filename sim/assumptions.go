@@ -199,6 +199,7 @@ func (l *assumptions) gate(x *scenario.Service, v *scenario.Variant) {
 
 // calls adds how a caller behaves towards gates, and towards services that count attempts.
 func (l *assumptions) calls(path, caller string, calls []scenario.Call, v *scenario.Variant) {
+	calls = scenario.Edges(calls)
 	for i := range calls {
 		if c := &calls[i]; c.Pool > 0 {
 			how, _ := v.ConnectPolicy(c)

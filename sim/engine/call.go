@@ -121,10 +121,16 @@ func (cs *calls) finish(ci uint32, err error) {
 	end := endOf(err, cs.tried, c.last)
 	cs.rec.edges[c.edge].Ends[end]++
 	cs.rec.traces.end(c.trace, c.span, end)
-	ti := c.task
+	ti, which := c.task, int(c.which)
 	tr.unlink(ti, ci)
 	c.waiter = nil
 	tr.calls.put(ci)
+	if edge.orElse > 0 && end != Answered {
+		if next, ok := w.insteadOf(edge, end); ok {
+			cs.begin(ti, next, which)
+			return
+		}
+	}
 	cs.ended(ti, end, edge.call.Optional)
 }
 

@@ -16,7 +16,8 @@
 //     (traffic.go, tree.go, in slabs), and what chance does to them (chance.go).
 //   - Servers: replicas with queues, workers and faults at work (replica.go, line.go), gates (gate.go), and how a
 //     request moves through them (server.go, handshake.go).
-//   - Clients: guards (guards.go, failure.go), connections (pool.go, dial.go), calls (call.go), and what a request
+//   - Clients: guards (guards.go, failure.go), connections (pool.go, dial.go), who is called instead (else.go), calls (call.go),
+//     and what a request
 //     needs step by step (request.go).
 //   - Messages: topics, partitions and their consumers (consumer.go, deliver.go).
 //   - On top: fleets, where requests come from (fleet.go), faults and operators (faults.go), and the loop (engine.go).

@@ -22,7 +22,7 @@ var rooms = [][]string{
 	{"recorder.go", "detail.go"},
 	{"traffic.go", "tree.go", "chance.go"},
 	{"replica.go"}, {"gate.go"}, {"server.go", "handshake.go"},
-	{"failure.go"}, {"guards.go"}, {"pool.go", "dial.go"}, {"call.go"}, {"request.go"},
+	{"failure.go"}, {"guards.go"}, {"pool.go", "dial.go"}, {"else.go"}, {"call.go"}, {"request.go"},
 	{"consumer.go", "deliver.go"},
 	{"fleet.go"}, {"faults.go"}, {"engine.go"},
 }

@@ -59,6 +59,9 @@ type edge struct {
 	call           *scenario.Call
 	share          float64
 	naive          bool
+	orElse         int32 // + 1: the edge of the call that is made when one on this edge fails
+	instead        bool  // only calls that another one has failed for
+	on             *scenario.Else
 	tells          bool // the callee its allowance
 	hedges         bool
 	gated          bool // the callee has gates
@@ -122,13 +125,13 @@ func (t *topology) connect(n int32, index map[string]int32) error {
 	var plan []step
 	for i := range calls {
 		c := &calls[i]
-		callee, ok := index[c.To]
-		if !ok {
-			return fmt.Errorf("%s calls %q, which is no service", node.name, c.To)
+		k, err := t.addEdge(n, c, index)
+		if err == nil {
+			err = t.addElse(n, k, c, index)
 		}
-		k := int32(len(t.edges))
-		t.edges = append(t.edges, t.newEdge(n, callee, len(node.edges), c))
-		node.edges = append(node.edges, k)
+		if err != nil {
+			return err
+		}
 		for range max(c.Times, 1) {
 			plan = append(plan, step{callStep, k})
 		}
@@ -144,6 +147,34 @@ func (t *topology) connect(n int32, index map[string]int32) error {
 		plan = append([]step{{kind: workStep}}, plan...)
 	}
 	node.plan = plan
+	return nil
+}
+
+// addEdge makes one edge of a node.
+func (t *topology) addEdge(n int32, c *scenario.Call, index map[string]int32) (int32, error) {
+	node := &t.nodes[n]
+	callee, ok := index[c.To]
+	if !ok {
+		return 0, fmt.Errorf("%s calls %q, which is no service", node.name, c.To)
+	}
+	k := int32(len(t.edges))
+	t.edges = append(t.edges, t.newEdge(n, callee, len(node.edges), c))
+	node.edges = append(node.edges, k)
+	return k, nil
+}
+
+// addElse makes the edges of the calls that are made when a call on edge k fails, one after the other.
+func (t *topology) addElse(n, k int32, c *scenario.Call, index map[string]int32) error {
+	for i := range c.Else {
+		call := c.Instead(i)
+		next, err := t.addEdge(n, &call, index)
+		if err != nil {
+			return err
+		}
+		t.edges[next].instead, t.edges[next].on = true, &c.Else[i]
+		t.edges[k].orElse = next + 1
+		k = next
+	}
 	return nil
 }
 
@@ -213,6 +244,9 @@ func (t *topology) visitsFrom(from, callee int32, known map[int32]float64) float
 	var sum float64
 	for _, k := range t.nodes[from].edges {
 		edge := &t.edges[k]
+		if edge.instead {
+			continue // nothing fails
+		}
 		often := edge.call.Often()
 		if edge.callee == callee {
 			sum += often

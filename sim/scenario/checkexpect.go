@@ -53,6 +53,9 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 				"write kafka: {tiers: [30s, 5m]} in the policy of the service that is called")
 		case e.Measure == "load" && begin == 0:
 			c.Add(at, quoted+" compares with the time before the first fault, which begins at 0s", "let it begin later")
+		case e.Measure == "amplification" && !c.graph.first[e.Subject] && !c.graph.unclear:
+			c.Add(at, quoted+" compares with the requests that need "+e.Subject+", and it is only called when another fails",
+				"expect attempts("+e.Subject+") instead")
 		case c.s.Scale > 1 && (e.Measure == "queue" || slices.Contains(aboutConnections, e.Measure) || e.Measure == "peak" ||
 			e.Measure == "load" || e.Measure == "deadLetters" || e.Measure == "lag"):
 			c.Add(at, quoted+fmt.Sprintf(" counts the system that is scaled down by %d, which has fewer, and more chance",
