@@ -21,6 +21,7 @@ type Engine struct {
 	servers     servers
 	guards      guards
 	connections connections
+	caches      caches
 	calls       calls
 	requests    requests
 	consumers   consumers
@@ -48,12 +49,14 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.guards = guards{world: w, rec: rec, of: make([][]*abate.Guard, n)}
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,
 		pools: make([][]pool, n), dialers: make([][]*abate.Guard, n)}
-	e.calls = calls{world: w, rec: rec, traffic: tr, servers: &e.servers, guards: &e.guards, connections: &e.connections}
+	e.caches = caches{world: w, rec: rec, traffic: tr}
+	e.calls = calls{world: w, rec: rec, traffic: tr, servers: &e.servers, guards: &e.guards, connections: &e.connections,
+		caches: &e.caches}
 	e.requests = requests{world: w, traffic: tr, servers: &e.servers, calls: &e.calls}
 	e.consumers = consumers{world: w, rec: rec, traffic: tr, guards: &e.guards, calls: &e.calls, requests: &e.requests}
 	e.fleets = fleets{world: w, rec: rec, traffic: tr, requests: &e.requests, consumers: &e.consumers}
 	e.faults = faults{world: w, servers: &e.servers, guards: &e.guards, connections: &e.connections,
-		requests: &e.requests, fleets: &e.fleets}
+		caches: &e.caches, requests: &e.requests, fleets: &e.fleets}
 
 	// All that runs upwards.
 	e.servers.begin = e.requests.advance
@@ -62,6 +65,7 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 
 	e.gates.identify()
 	e.consumers.build()
+	e.caches.build()
 	return e, nil
 }
 
@@ -72,6 +76,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.traffic.reset()
 	e.gates.reset()
 	err := errors.Join(e.servers.reset(), e.guards.reset(), e.connections.reset())
+	e.caches.reset()
 	e.calls.reset()
 	e.consumers.reset()
 	e.fleets.reset()
@@ -180,6 +185,10 @@ func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 		if e.connections.dials.is(i, generation) {
 			e.connections.dialResumes(i)
 		}
+	case evUnparked:
+		if e.caches.parked.is(i, generation) {
+			e.calls.unparked(i)
+		}
 	case evLane:
 		e.consumers.woken(i, generation)
 	case evBehind:
@@ -207,6 +216,7 @@ func (e *Engine) begin() {
 func (e *Engine) tick() {
 	e.world.now = e.rec.tickAt
 	e.servers.sample()
+	e.caches.sample()
 	e.consumers.sample()
 	e.guards.sample()
 	e.rec.nextBin()

@@ -13,6 +13,7 @@ type faults struct {
 	servers     *servers
 	guards      *guards
 	connections *connections
+	caches      *caches
 	requests    *requests
 	fleets      *fleets
 	all         []fault
@@ -129,6 +130,10 @@ func (fs *faults) afflict(f *fault, i int32, sign int32) {
 	case scenario.RestartFault:
 		fs.down(i, +1)
 		fs.restart(i)
+	case scenario.FlushFault:
+		if sign > 0 {
+			fs.caches.empty(i)
+		}
 	default:
 		fs.servers.replicas[i].suffer(f.spec, sign)
 	}
@@ -167,6 +172,7 @@ func (fs *faults) restart(i int32) {
 	fs.world.instances[i].restarts++
 	fs.requests.lose(i, true)
 	fs.servers.restart(i)
+	fs.caches.empty(i)
 	fs.connections.restart(i)
 	_ = fs.guards.renew(i) // the policies were checked when the run began
 }

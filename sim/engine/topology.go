@@ -62,6 +62,8 @@ type edge struct {
 	orElse         int32 // + 1: the edge of the call that is made when one on this edge fails
 	instead        bool  // only calls that another one has failed for
 	on             *scenario.Else
+	cached         bool // the callee is a cache, which may not have what is asked for
+	fills          bool // what it brings goes into a cache
 	tells          bool // the callee its allowance
 	hedges         bool
 	gated          bool // the callee has gates
@@ -165,13 +167,14 @@ func (t *topology) addEdge(n int32, c *scenario.Call, index map[string]int32) (i
 
 // addElse makes the edges of the calls that are made when a call on edge k fails, one after the other.
 func (t *topology) addElse(n, k int32, c *scenario.Call, index map[string]int32) error {
+	fills := t.edges[k].cached
 	for i := range c.Else {
 		call := c.Instead(i)
 		next, err := t.addEdge(n, &call, index)
 		if err != nil {
 			return err
 		}
-		t.edges[next].instead, t.edges[next].on = true, &c.Else[i]
+		t.edges[next].instead, t.edges[next].on, t.edges[next].fills = true, &c.Else[i], fills
 		t.edges[k].orElse = next + 1
 		k = next
 	}
@@ -198,6 +201,7 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 	}
 	k.priority, k.ranked = shed.ParsePriority([]byte(c.Priority))
 	k.timeout = int64(k.policy.AttemptTimeout)
+	k.cached = t.nodes[callee].service.IsCache()
 	k.hedges = k.policy.Hedge.Enabled()
 	switch caller := &t.nodes[caller]; {
 	case caller.consumes:

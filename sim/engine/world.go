@@ -31,6 +31,7 @@ const (
 	evLane                // a partition may have a message to deliver [lanes]
 	evBehind              // consumers count what is due [nodes]
 	evFault               // a fault begins, goes on to a further instance, or ends [faults]
+	evUnparked            // a call has waited for what another one fetches [parked calls]
 	evWindow              // a window of the run ends
 )
 

@@ -263,6 +263,9 @@ var measures = []Measure{
 		Meaning: "time from the end of the last fault until the messages that were written before it are done, and no more " +
 			"are left than before the first fault; infinite if that never happens",
 		Example: "drained(orders) < 2m"},
+	{Name: "hits", Kind: Share, Subject: Service, SubjectNeed: Required, Window: true,
+		Meaning: "share of the calls that a cache answered which found there what they asked for",
+		Example: "hits(cache, before) > 90%"},
 	{Name: "limit", Kind: Number, Subject: Service, SubjectNeed: Required, Window: true,
 		Meaning: "attempts that the service's gates let in at once, all replicas together: the mean over time",
 		Example: "limit(payment-db, after) > 10"},

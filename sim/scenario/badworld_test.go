@@ -5,6 +5,34 @@ import "maps"
 // The mistakes of a world that reacts.
 func init() {
 	maps.Copy(mistakes, map[string][]string{
+		"cache-calls": {
+			`:4:41: services.c.calls: a cache calls nobody: its caller does; write else in the call of ` +
+				`the cache`,
+		},
+		"cache-few-keys": {
+			`:4:44: services.c.cache.keys: 3 keys are too few for 10 replicas; raise it`,
+		},
+		"cache-flush": {
+			`:5:18: faults[0].flush: "db" is no cache; set its cache, or hit one`,
+			`:5:35: faults[0].for: does not belong to flush; remove it; allowed: at, share`,
+		},
+		"cache-hits": {
+			`:5:10: expect[0]: "hits(db) > 5%" needs a cache, and db is none; set its cache, for example ` +
+				`cache: {keys: 10000}`,
+		},
+		"cache-miss-taken-by-nobody": {
+			`:3:27: clients.shop.calls[0]: nobody is asked for what the cache c has not got; for example ` +
+				`{to: c, else: [payment-db]}`,
+			`:3:69: clients.shop.calls[1]: nobody is asked for what the cache d has not got; for example ` +
+				`{to: d, else: [payment-db]}`,
+		},
+		"cache-too-large": {
+			`:4:59: services.c.cache.capacity: 10 replicas hold all 100 keys; remove it`,
+		},
+		"cache-without-keys": {
+			`:4:23: services.c.cache: does not say how many keys there are; for example cache: {keys: ` +
+				`10000}`,
+		},
 		"else-amplification": {
 			`:5:10: expect[0]: "amplification(b) < 2" compares with the requests that need b, and it is ` +
 				`only called when another fails; expect attempts(b) instead`,

@@ -51,6 +51,8 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 		case e.Measure == "lateness" && !c.s.retriesLater(e.Subject):
 			c.Add(at, quoted+" needs retry topics, and no variant has any",
 				"write kafka: {tiers: [30s, 5m]} in the policy of the service that is called")
+		case e.Measure == "hits" && !c.s.caches(e.Subject):
+			c.Add(at, quoted+" needs a cache, and "+e.Subject+" is none", "set its cache, for example cache: {keys: 10000}")
 		case e.Measure == "load" && begin == 0:
 			c.Add(at, quoted+" compares with the time before the first fault, which begins at 0s", "let it begin later")
 		case e.Measure == "amplification" && !c.graph.first[e.Subject] && !c.graph.unclear:

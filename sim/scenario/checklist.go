@@ -112,13 +112,19 @@ func (c *listChecker) service(prefix string, s *Service) {
 		{s.Connections.Cores > 0 && s.Connections.Cost.IsZero(), "connections.cores", "has no effect without a cost", remove,
 			[]string{"connections.cost"}},
 	} {
-		at := s.Name + "." + r.key
-		depends := func(key string) bool { return c.broken(prefix + "." + s.Name + "." + key) }
-		// A variant cannot take back what has no effect any more because of what it says.
-		inherited := strings.HasPrefix(r.problem, "has no effect") && !c.Has(prefix+"."+at)
-		if r.wrong && !inherited && !slices.ContainsFunc(r.needs, depends) {
-			c.found(prefix, at, r.problem, r.fix)
-		}
+		c.obeyed(prefix, s.Name, r)
+	}
+	c.reacts(prefix, s)
+}
+
+// obeyed reports a rule that a service breaks.
+func (c *listChecker) obeyed(prefix, name string, r rule) {
+	at := name + "." + r.key
+	depends := func(key string) bool { return c.broken(prefix + "." + name + "." + key) }
+	// A variant cannot take back what has no effect any more because of what it says.
+	inherited := strings.HasPrefix(r.problem, "has no effect") && !c.Has(prefix+"."+at)
+	if r.wrong && !inherited && !slices.ContainsFunc(r.needs, depends) {
+		c.found(prefix, at, r.problem, r.fix)
 	}
 }
 
@@ -149,6 +155,8 @@ func (c *listChecker) calls(prefix, caller string, calls []Call) {
 		case seen[call.To]:
 			c.found(prefix, at+".to", name+" is called a second time",
 				"write one call with times: 2, or with the sum of the times")
+		default:
+			c.misses(prefix, at, call)
 		}
 		seen[call.To] = true
 	}

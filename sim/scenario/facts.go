@@ -22,6 +22,15 @@ func (s *Scenario) hangs(service string) bool {
 	})
 }
 
+// caches reports whether a service is a cache in any variant.
+func (s *Scenario) caches(service string) bool {
+	found := false
+	eachList(s, func(_ string, services []Service) {
+		found = found || slices.ContainsFunc(services, func(x Service) bool { return x.Name == service && x.IsCache() })
+	})
+	return found
+}
+
 // closed reports whether a fleet is a closed loop, or sends a fixed number of requests.
 func (s *Scenario) closed(fleet string) bool {
 	return slices.ContainsFunc(s.Clients, func(f Fleet) bool { return f.Name == fleet && !f.Open() })

@@ -70,6 +70,8 @@ func serviceParts(path string, s *Service, n int) (list []part, rest int) {
 		{path + ".replicas", &s.Replicas, common},
 		{path + ".workers", &s.Workers, rest},
 		{path + ".queue.limit", &s.Queue.Limit, rest},
+		{path + ".cache.keys", &s.Cache.Keys, n},
+		{path + ".cache.capacity", &s.Cache.Capacity, rest},
 		{path + ".connections.max", &s.Connections.Max, rest},
 		{path + ".connections.cores", &s.Connections.Cores, rest},
 	}, pools(path, s.Calls, rest)...), rest

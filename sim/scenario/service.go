@@ -47,6 +47,8 @@ type Service struct {
 	// OptimisticLock makes all requests write the same row. A request succeeds only if no other finished since its work
 	// began; else it is answered 409, which callers may retry.
 	OptimisticLock bool `yaml:"optimisticLock" example:"true"`
+	// Cache makes the service a cache, which callers ask before they ask another service.
+	Cache Cache `yaml:"cache"`
 }
 
 // The ways to choose a replica.

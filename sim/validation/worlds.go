@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/abate-go/abate/sim/engine"
 )
@@ -28,3 +29,82 @@ services: {first: {errorRate: %v}, second: {errorRate: %v}}
 	}
 	return all
 }
+
+// caches are what a cache holds after a while.
+func caches() []experiment {
+	hits := func(r *engine.Record) float64 {
+		w := r.Services[0].World()
+		return total(w.Hits) / (total(w.Hits) + total(w.Misses))
+	}
+	model := func(cache string, rate, warmUp, seconds int) string {
+		return fmt.Sprintf(`
+duration: %ds
+warmUp: %ds
+clients: {shop: {rate: %d, calls: [{to: cache, else: [db]}]}}
+services: {cache: {cache: {%s}}, db: {}}
+`, seconds, warmUp, rate, cache) + plain()
+	}
+	var all []experiment
+	one := func(source, id, what, cache string, rate, warmUp, seconds int, x claim) {
+		x.id, x.what = "cache/"+id, what
+		if x.record == nil {
+			x.record = hits
+		}
+		all = append(all, experiment{source: source, runs: 30, model: model(cache, rate, warmUp, seconds), claims: []claim{x}})
+	}
+	const fill = "coupons: of K keys, K (1 − exp(−n/K)) are fetched by n requests on average"
+	misses := func(r *engine.Record) float64 { return total(r.Services[0].World().Misses) }
+	for _, seconds := range []int{5, 20, 40} {
+		one(fill, fmt.Sprintf("fill-%d", seconds), fmt.Sprintf("2,000 keys, cold, %d requests: fetched", 200*seconds),
+			"keys: 2000, cold: true", 200, 0, seconds,
+			claim{published: 2000 * (1 - math.Exp(-float64(seconds)/10)), how: Mean, record: misses})
+	}
+	const renewal = "time to live T, renewed by misses alone: share of hits λT/(1+λT)"
+	for _, ttl := range []int{1, 5, 20} {
+		one(renewal, fmt.Sprintf("ttl-%d", ttl), fmt.Sprintf("each of 500 keys 0.4 times a second, TTL %d s: hits", ttl),
+			fmt.Sprintf("keys: 500, ttl: %ds", ttl), 200, 60, 60,
+			claim{published: 0.4 * float64(ttl) / (1 + 0.4*float64(ttl)), how: Mean})
+	}
+	one("LRU, all keys alike: C of K are there", "lru-alike", "2,000 keys alike, room for 500, LRU: hits",
+		"keys: 2000, capacity: 500", 400, 30, 60, claim{published: 0.25, how: Mean})
+	for _, q := range []struct {
+		skew float64
+		room int
+	}{{0.6, 500}, {0.8, 1000}, {1, 500}} {
+		one("H. Che and others 2002, an approximation: LRU under independent requests", fmt.Sprintf("lru-%v-%d", q.skew, q.room),
+			fmt.Sprintf("10,000 keys, 1/k^%v, room for %d, LRU: hits", q.skew, q.room),
+			fmt.Sprintf("keys: 10000, skew: %v, capacity: %d", q.skew, q.room), 2000, 10, 15,
+			claim{published: che(10000, q.skew, q.room), how: Stated, within: 0.002})
+	}
+	return all
+}
+
+// che is the share of hits in a cache that drops what was not asked for longest, after Che's approximation: each key is
+// held for the same time t since it was asked for last, in which so many different ones are asked for as there is room.
+func che(keys int, skew float64, room int) float64 {
+	p, sum := make([]float64, keys), 0.0
+	for k := range p {
+		p[k] = math.Pow(float64(k+1), -skew)
+		sum += p[k]
+	}
+	held := func(t float64) (number, hits float64) {
+		for _, x := range p {
+			share := x / sum
+			there := 1 - math.Exp(-share*t)
+			number, hits = number+there, hits+share*there
+		}
+		return number, hits
+	}
+	low, high := 0.0, 1e9
+	for range 100 {
+		if middle := (low + high) / 2; first(held(middle)) < float64(room) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	_, hits := held(low)
+	return hits
+}
+
+func first(a, _ float64) float64 { return a }
