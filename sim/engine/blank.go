@@ -50,7 +50,7 @@ func newRecord(t *topology, seed uint64) *Record {
 			continue
 		}
 		service := newServiceRecord(node.name, bins)
-		service.Workers = int(node.count) * node.service.Workers
+		service.Workers = int(node.initial) * node.service.Workers
 		service.Capacity = node.service.Capacity()
 		service.Visits = t.visits(int32(n))
 		service.world = newWorldRecord(node, bins)

@@ -27,6 +27,7 @@ type Engine struct {
 	consumers   consumers
 	fleets      fleets
 	faults      faults
+	lives       lives
 }
 
 // New prepares runs of one variant. The scenario must have been checked: see scenario.Parse.
@@ -58,6 +59,8 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.faults = faults{world: w, servers: &e.servers, guards: &e.guards, connections: &e.connections,
 		caches: &e.caches, requests: &e.requests, fleets: &e.fleets}
 
+	e.lives = lives{world: w, rec: rec, servers: &e.servers, faults: &e.faults}
+
 	// All that runs upwards.
 	e.servers.begin = e.requests.advance
 	e.calls.ended = e.requests.callEnded
@@ -81,6 +84,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.consumers.reset()
 	e.fleets.reset()
 	e.faults.reset()
+	e.lives.reset()
 	return err
 }
 
@@ -185,6 +189,10 @@ func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 		if e.connections.dials.is(i, generation) {
 			e.connections.dialResumes(i)
 		}
+	case evLife:
+		e.lives.moves(int32(i), generation)
+	case evScale:
+		e.lives.look(int32(i))
 	case evUnparked:
 		if e.caches.parked.is(i, generation) {
 			e.calls.unparked(i)
@@ -209,6 +217,7 @@ func (e *Engine) begin() {
 		}
 	}
 	e.faults.begin()
+	e.lives.begin()
 	e.fleets.begin()
 }
 
@@ -217,6 +226,7 @@ func (e *Engine) tick() {
 	e.world.now = e.rec.tickAt
 	e.servers.sample()
 	e.caches.sample()
+	e.lives.sample()
 	e.consumers.sample()
 	e.guards.sample()
 	e.rec.nextBin()

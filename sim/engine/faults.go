@@ -45,7 +45,7 @@ func newFault(nodes []node, spec *scenario.Fault) fault {
 			f.target = int32(n)
 		}
 	}
-	f.hit = nodes[f.target].count
+	f.hit = nodes[f.target].initial
 	if spec.Share > 0 {
 		f.hit = min(f.hit, int32(math.Ceil(float64(f.hit)*spec.Share-1e-9)))
 	}
@@ -164,7 +164,10 @@ func (fs *faults) down(i, sign int32) {
 		fs.fleets.schedules[i].down += sign
 		return
 	}
-	fs.servers.replicas[i].refuse += sign
+	r := &fs.servers.replicas[i]
+	if r.refuse += sign; sign < 0 {
+		r.begun = fs.world.now
+	}
 }
 
 // restart loses everything that an instance holds, and breaks its connections.
@@ -173,6 +176,7 @@ func (fs *faults) restart(i int32) {
 	fs.requests.lose(i, true)
 	fs.servers.restart(i)
 	fs.caches.empty(i)
+	fs.servers.replicas[i].begun = fs.world.now
 	fs.connections.restart(i)
 	_ = fs.guards.renew(i) // the policies were checked when the run began
 }

@@ -15,6 +15,7 @@ type servers struct {
 	gates     *gates
 	replicas  []replica  // of instances, by index; those of fleets are never asked
 	balancers []balancer // of nodes, by index
+	ready     [][]int32  // of nodes whose replicas come and go: instances that requests are sent to
 	taking    int        // requests being taken up, one within the other
 
 	// begin goes on with a request that has just got its worker. It belongs to those who know what requests need.
@@ -30,7 +31,7 @@ type balancer struct {
 // reset puts replicas that have just started behind new gates.
 func (s *servers) reset() error {
 	*s = servers{world: s.world, rec: s.rec, traffic: s.traffic, gates: s.gates, begin: s.begin,
-		replicas: s.replicas, balancers: s.balancers[:0]}
+		replicas: s.replicas, ready: s.ready, balancers: s.balancers[:0]}
 	for n := range s.world.nodes {
 		s.balancers = append(s.balancers, balancer{stream: s.world.stream(s.world.nodes[n].name)})
 	}
@@ -52,6 +53,9 @@ func (s *servers) reset() error {
 // choose picks the replica for an attempt at service n.
 func (s *servers) choose(n int32, ai uint32) int32 {
 	node := &s.world.nodes[n]
+	if node.lives {
+		return s.chooseReady(n, ai)
+	}
 	if node.count == 1 {
 		return node.first
 	}
@@ -132,6 +136,9 @@ func (s *servers) enter(ti uint32) {
 		t.drawn = node.service.ServiceTime.Sample(&w.instances[t.inst].stream)
 	}
 	t.since = w.now
+	if node.crashes > 0 {
+		s.overloads(t.inst)
+	}
 	if r.free() {
 		s.takeUp(ti)
 		return
@@ -203,7 +210,7 @@ func (s *servers) startNext(i int32) {
 		return
 	}
 	r.taking = true
-	for r.waiting > 0 && r.free() {
+	for r.waiting+r.probes > 0 && r.free() {
 		ti, ok := s.nextInLine(i)
 		if !ok {
 			break
@@ -227,6 +234,9 @@ func (s *servers) nextInLine(i int32) (uint32, bool) {
 		}
 		t := s.traffic.tasks.at(ti)
 		if t.stage == dead {
+			if t.poison { // a probe
+				s.answers(t)
+			}
 			s.traffic.tasks.put(ti)
 			continue
 		}
@@ -260,6 +270,9 @@ func (s *servers) work(ti uint32) {
 	}
 	if len(r.slowdowns) > 0 {
 		took = r.slowed(took, s.traffic.chanceOf(t, ofSlowdown, &inst.stream))
+	}
+	if service.Start.WarmUp > 0 {
+		took = r.cold(took, w.now, &service.Start)
 	}
 	took += r.debt
 	r.debt = 0

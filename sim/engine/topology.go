@@ -28,7 +28,10 @@ type node struct {
 	fleet      *scenario.Fleet
 	service    *scenario.Service
 	first      int32 // of its instances
-	count      int32
+	count      int32 // of them, those that an autoscaler may add among them
+	initial    int32 // that there are when the run begins
+	lives      bool  // its replicas come and go; then it has one more instance, which is always down
+	crashes    int32 // a replica with more requests than so many dies; 0 for none
 	plan       []step
 	edges      []int32
 	load       load                // of a fleet
@@ -83,12 +86,14 @@ func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
 	for i := range s.Clients {
 		f := &s.Clients[i]
 		t.nodes = append(t.nodes, node{name: f.Name, index: i, fleet: f, count: int32(max(f.Instances, 1)), limit: -1,
-			load: newLoad(s, f), consumes: f.Consumes()})
+			initial: int32(max(f.Instances, 1)),
+			load:    newLoad(s, f), consumes: f.Consumes()})
 	}
 	for i := range services {
 		s := &services[i]
 		index[s.Name] = int32(len(t.nodes))
-		n := node{name: s.Name, index: i, service: s, count: int32(max(s.Replicas, 1)), limit: queueLimit(s)}
+		n := node{name: s.Name, index: i, service: s, count: int32(s.Most()), limit: queueLimit(s),
+			initial: int32(max(s.Replicas, 1)), lives: s.Lives(), crashes: int32(min(s.Crash.Above, math.MaxInt32))}
 		if p, ok := v.ProtectionOf(s.Name); ok {
 			n.protection = &p.Protection
 		}
@@ -98,6 +103,9 @@ func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
 		node := &t.nodes[n]
 		node.first = t.programs
 		t.programs += node.count
+		if node.lives {
+			t.programs++
+		}
 		if err := t.connect(int32(n), index); err != nil {
 			return topology{}, err
 		}

@@ -46,7 +46,7 @@ func TestMeasuresAreWhatTheySay(t *testing.T) {
 var ofConsumers = []string{"deadLetters", "deliveries", "lag", "lateness", "drained"}
 
 // ofWorlds are tested in cache_test.go and the like.
-var ofWorlds = []string{"hits"}
+var ofWorlds = []string{"hits", "replicas", "restarts"}
 
 func TestEveryMeasureHasAValueInEveryWindow(t *testing.T) {
 	r := measured(t)

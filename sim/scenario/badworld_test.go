@@ -5,6 +5,15 @@ import "maps"
 // The mistakes of a world that reacts.
 func init() {
 	maps.Copy(mistakes, map[string][]string{
+		"autoscale-halves": {
+			`:4:41: services.db.autoscale.target: is missing; for example target: 60%`,
+			`:4:41: services.db.autoscale.max: is missing; for example max: 40`,
+			`:4:41: services.db.autoscale: has no effect without workers: there is no share that is ` +
+				`busy; remove it or set workers`,
+		},
+		"autoscale-small": {
+			`:4:90: services.db.autoscale.max: 2 is less than the 3 replicas that there are; raise it`,
+		},
 		"cache-calls": {
 			`:4:41: services.c.calls: a cache calls nobody: its caller does; write else in the call of ` +
 				`the cache`,
@@ -33,6 +42,15 @@ func init() {
 			`:4:23: services.c.cache: does not say how many keys there are; for example cache: {keys: ` +
 				`10000}`,
 		},
+		"crash-early": {
+			`:4:63: services.db.crash.above: 5 requests kill a replica of 50 workers; raise it, or lower ` +
+				`workers`,
+		},
+		"crash-empty": {
+			`:4:24: services.db.crash: does not say of what; for example crash: {above: 500}`,
+			`:4:47: services.db.probes.liveness: does not say how often it is asked; for example period: ` +
+				`10s`,
+		},
 		"else-amplification": {
 			`:5:10: expect[0]: "amplification(b) < 2" compares with the requests that need b, and it is ` +
 				`only called when another fails; expect attempts(b) instead`,
@@ -54,6 +72,27 @@ func init() {
 		"else-word": {
 			`:3:56: clients.shop.calls[0].else[0].on[0]: "timeouts" is not known; did you mean timeout? ` +
 				`allowed: miss, timeout, connection, overload, error, guard; for example [miss, timeout]`,
+		},
+		"lives-not": {
+			`:5:10: expect[0]: "replicas(db) > 3" needs replicas that come and go, and those of db stay ` +
+				`as they are; set its crash, probes or autoscale`,
+			`:5:28: expect[1]: "restarts(db) < 3" needs replicas that come and go, and those of db stay ` +
+				`as they are; set its crash, probes or autoscale`,
+		},
+		"probe-slow": {
+			`:4:37: services.db.probes.readiness.timeout: 1s is longer than the period, 500ms; lower it, ` +
+				`or raise period`,
+		},
+		"start-alone": {
+			`:4:24: services.db.start: has no effect, because no replica ever starts; set crash, probes ` +
+				`or autoscale, or a fault restart`,
+		},
+		"start-halves": {
+			`:4:52: services.db.start.slower: has no effect without warmUp; for example warmUp: 60s`,
+			`:4:67: services.db.start.maxBackoff: has no effect without backoff; remove it`,
+		},
+		"start-warm": {
+			`:4:52: services.db.start.warmUp: has no effect without slower; for example slower: 5`,
 		},
 	})
 }

@@ -86,7 +86,7 @@ func (e *estimator) topology() {
 	order := e.order()
 	for _, i := range order {
 		s := &e.services[i]
-		e.calls(s.Name, max(s.Replicas, 1), Edges(s.Calls), e.at[i], 0)
+		e.calls(s.Name, s.Most(), Edges(s.Calls), e.at[i], 0)
 	}
 	for _, i := range slices.Backward(order) {
 		e.service(i)
@@ -279,7 +279,8 @@ func (e *estimator) order() []int {
 // service adds what one service has in memory.
 func (e *estimator) service(i int) {
 	s, in := &e.services[i], e.at[i]
-	n := float64(max(s.Replicas, 1))
+	n := float64(s.Most())
+	e.world(s)
 	e.bytes += float64(n*instanceBytes) + bins*serviceBin + histograms
 	down := e.trouble(s.Name)
 	busy := s.ServiceTime.Mean().Seconds() + down + e.hold(s.Name, Edges(s.Calls))

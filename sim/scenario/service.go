@@ -49,6 +49,14 @@ type Service struct {
 	OptimisticLock bool `yaml:"optimisticLock" example:"true"`
 	// Cache makes the service a cache, which callers ask before they ask another service.
 	Cache Cache `yaml:"cache"`
+	// Start is how a replica comes up.
+	Start Start `yaml:"start"`
+	// Crash is what a replica dies of. Default: it does not.
+	Crash Crash `yaml:"crash"`
+	// Probes ask replicas how they are. Default: nobody asks.
+	Probes Probes `yaml:"probes"`
+	// Autoscale adds and removes replicas. Default: replicas stay as many as they are.
+	Autoscale Autoscale `yaml:"autoscale"`
 }
 
 // The ways to choose a replica.
