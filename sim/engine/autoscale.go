@@ -93,7 +93,6 @@ func (ls *lives) decide(n int32, share float64) {
 // add lets so many replicas start, after the delay.
 func (ls *lives) add(n int32, count int) {
 	node, s := &ls.world.nodes[n], &ls.scalers[n]
-	takes := int64(s.spec.Delay + node.service.Start.Takes)
 	for i := node.first; i < node.first+node.count && count > 0; i++ {
 		l := &ls.of[i]
 		if !l.absent {
@@ -103,7 +102,8 @@ func (ls *lives) add(n int32, count int) {
 		ls.goes(i)
 		ls.faults.restart(i)
 		l.absent, l.down, l.row = false, true, 0
-		ls.comesAt(i, ls.world.now+takes)
+		takes := node.service.Start.Takes.Sample(&ls.world.instances[i].stream)
+		ls.comesAt(i, ls.world.now+int64(s.spec.Delay)+takes)
 		count--
 	}
 }

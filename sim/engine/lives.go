@@ -205,7 +205,7 @@ func (ls *lives) dies(i int32) {
 	ls.goes(i)
 	ls.faults.restart(i)
 	l.down = true
-	ls.comesAt(i, ls.world.now+wait+int64(start.Takes))
+	ls.comesAt(i, ls.world.now+wait+start.Takes.Sample(&ls.world.instances[i].stream))
 }
 
 // goes takes a replica away from those who are asked.

@@ -25,6 +25,6 @@ func (e *estimator) world(s *Service) {
 		e.events += e.whole
 	}
 	if s.Lives() { // a replica dies and is back
-		e.events += float64(2 * n * (1 + e.whole/max(s.Start.Takes.Seconds(), 1)))
+		e.events += float64(2 * n * (1 + e.whole/max(s.Start.Takes.Mean().Seconds(), 1)))
 	}
 }

@@ -1,11 +1,16 @@
 package scenario
 
-import "time"
+import (
+	"time"
+
+	"github.com/abate-go/abate/sim/distribution"
+)
 
 // Start is how the program of a replica comes up: after it has died, has been restarted, or has been added.
 type Start struct {
-	// Takes is how long a replica takes until it can answer. A fault restart says so itself, with for. Default: no time.
-	Takes time.Duration `yaml:"takes" range:"0s..24h" example:"20s"`
+	// Takes is how long a replica takes until it can answer, a distribution. A fault restart says so itself, with for.
+	// Default: no time.
+	Takes distribution.Distribution `yaml:"takes" example:"uniform 10s..30s"`
 	// Slower is the factor on the service times of a replica that has just come up: empty caches, code that has not been
 	// compiled. It falls to 1 evenly over warmUp. Default: 1.
 	Slower float64 `yaml:"slower" range:"1..1000" example:"5"`

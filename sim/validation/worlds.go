@@ -108,3 +108,40 @@ func che(keys int, skew float64, room int) float64 {
 }
 
 func first(a, _ float64) float64 { return a }
+
+// crashes are the crash loop of a service whose tasks run out of memory.
+func crashes() []experiment {
+	const what = "twenty tasks, in a tenth of its numbers: "
+	part := func(from, to int, well bool) func(*engine.Record) float64 {
+		return func(r *engine.Record) float64 {
+			share := good(r, from, to)
+			return yes(well && share > 0.99 || !well && share < 0.1)
+		}
+	}
+	return []experiment{{
+		source: "Site Reliability Engineering (2016), ch. 22: 10,000/s, 11,000/s, 9,000/s, about 1,000/s", runs: 20,
+		model: `
+duration: 420s
+warmUp: 10s
+clients:
+  users:
+    curve: [{at: 0s, rate: 1000}, {at: 60s, rate: 1100}, {at: 240s, rate: 900}, {at: 300s, rate: 100}, {at: 360s, rate: 1000}]
+    calls: [backend]
+services:
+  backend:
+    replicas: 20
+    balancing: least-queue
+    workers: 10
+    serviceTime: exponential 185ms
+    crash: {above: 60}
+    start: {takes: uniform 5s..15s}
+` + policy("maxRetries: 0, attemptTimeout: 10s, "+bare),
+		claims: []claim{
+			{id: "crash-loop/1000", what: what + "1,000/s are well", published: 1, how: Wilson, record: part(0, 60, true)},
+			{id: "crash-loop/1100", what: what + "1,100/s end it", published: 1, how: Wilson, record: part(200, 240, false)},
+			{id: "crash-loop/900", what: what + "900/s do not help", published: 1, how: Wilson, record: part(260, 300, false)},
+			{id: "crash-loop/100", what: what + "100/s do", published: 1, how: Wilson, record: part(340, 360, true)},
+			{id: "crash-loop/again", what: what + "1,000/s again", published: 1, how: Wilson, record: part(370, 420, true)},
+		},
+	}}
+}
