@@ -87,3 +87,27 @@ func (r *replica) cold(took, now int64, s *scenario.Start) int64 {
 	rest := 1 - float64(age)/float64(s.WarmUp)
 	return int64(float64(took) * (1 + float64((s.Slower-1)*rest)))
 }
+
+// sample records the state of all services at the end of a bin.
+func (s *servers) sample() {
+	for n := range s.world.nodes {
+		node := &s.world.nodes[n]
+		if node.service == nil {
+			continue
+		}
+		s.rec.hold(int32(n), 0)
+		var waiting, busy, most int32
+		for i := range node.count {
+			r := &s.replicas[node.first+i]
+			waiting += r.waiting
+			most = max(most, r.longest)
+			r.longest = r.waiting // they still wait as the next bin begins
+			busy += r.busy
+		}
+		record, bin := s.rec.service(int32(n)), s.rec.bin
+		record.Waiting[bin], record.Busy[bin] = uint32(waiting), uint32(busy)
+		record.Longest[bin] = uint32(most)
+		record.Limit[bin] = s.gates.limit(node)
+		record.Conns[bin] = max(record.Conns[bin], s.connections(node))
+	}
+}

@@ -25,13 +25,13 @@ type Start struct {
 
 // Crash is what a replica dies of.
 type Crash struct {
-	// Above is how many requests one replica can have at once, waiting and being worked on, before its memory is at an end.
-	// Then it loses all of them and starts again.
+	// Above is how many requests one replica can have at once, waiting and being worked on, before its memory is at an
+	// end. Then it loses all of them and starts again.
 	Above int `yaml:"above" range:"1..1000000000" example:"500"`
 }
 
-// Probes are the questions by which Kubernetes, or a balancer, finds out how each replica is. A probe waits in the queue
-// of the replica like a request, and takes no time when its turn comes.
+// Probes are the questions by which Kubernetes, or a balancer, finds out how each replica is. A probe waits in the
+// queue of the replica like a request, and takes no time when its turn comes.
 type Probes struct {
 	// Liveness restarts a replica that fails it.
 	Liveness Probe `yaml:"liveness"`

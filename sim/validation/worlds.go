@@ -50,7 +50,8 @@ services: {cache: {cache: {%s}}, db: {}}
 		if x.record == nil {
 			x.record = hits
 		}
-		all = append(all, experiment{source: source, runs: 30, model: model(cache, rate, warmUp, seconds), claims: []claim{x}})
+		all = append(all, experiment{source: source, runs: 30, model: model(cache, rate, warmUp, seconds),
+			claims: []claim{x}})
 	}
 	const fill = "coupons: of K keys, K (1 − exp(−n/K)) are fetched by n requests on average"
 	misses := func(r *engine.Record) float64 { return total(r.Services[0].World().Misses) }
@@ -60,20 +61,21 @@ services: {cache: {cache: {%s}}, db: {}}
 			claim{published: 2000 * (1 - math.Exp(-float64(seconds)/10)), how: Mean, record: misses})
 	}
 	const renewal = "time to live T, renewed by misses alone: share of hits λT/(1+λT)"
-	for _, ttl := range []int{1, 5, 20} {
+	for _, ttl := range []int{1, 5, 10} {
 		one(renewal, fmt.Sprintf("ttl-%d", ttl), fmt.Sprintf("each of 500 keys 0.4 times a second, TTL %d s: hits", ttl),
-			fmt.Sprintf("keys: 500, ttl: %ds", ttl), 200, 60, 60,
+			fmt.Sprintf("keys: 500, ttl: %ds", ttl), 200, 30, 40,
 			claim{published: 0.4 * float64(ttl) / (1 + 0.4*float64(ttl)), how: Mean})
 	}
 	one("LRU, all keys alike: C of K are there", "lru-alike", "2,000 keys alike, room for 500, LRU: hits",
-		"keys: 2000, capacity: 500", 400, 30, 60, claim{published: 0.25, how: Mean})
+		"keys: 2000, capacity: 500", 400, 10, 30, claim{published: 0.25, how: Mean})
 	for _, q := range []struct {
 		skew float64
 		room int
 	}{{0.6, 500}, {0.8, 1000}, {1, 500}} {
-		one("H. Che and others 2002, an approximation: LRU under independent requests", fmt.Sprintf("lru-%v-%d", q.skew, q.room),
+		one("H. Che and others 2002, an approximation: LRU under independent requests",
+			fmt.Sprintf("lru-%v-%d", q.skew, q.room),
 			fmt.Sprintf("10,000 keys, 1/k^%v, room for %d, LRU: hits", q.skew, q.room),
-			fmt.Sprintf("keys: 10000, skew: %v, capacity: %d", q.skew, q.room), 2000, 10, 15,
+			fmt.Sprintf("keys: 10000, skew: %v, capacity: %d", q.skew, q.room), 2000, 5, 8,
 			claim{published: che(10000, q.skew, q.room), how: Stated, within: 0.002})
 	}
 	return all
@@ -111,7 +113,7 @@ func first(a, _ float64) float64 { return a }
 
 // crashes are the crash loop of a service whose tasks run out of memory.
 func crashes() []experiment {
-	const what = "twenty tasks, in a tenth of its numbers: "
+	const what = "ten tasks, a twentieth of its numbers: "
 	part := func(from, to int, well bool) func(*engine.Record) float64 {
 		return func(r *engine.Record) float64 {
 			share := good(r, from, to)
@@ -121,15 +123,20 @@ func crashes() []experiment {
 	return []experiment{{
 		source: "Site Reliability Engineering (2016), ch. 22: 10,000/s, 11,000/s, 9,000/s, about 1,000/s", runs: 20,
 		model: `
-duration: 420s
+duration: 260s
 warmUp: 10s
 clients:
   users:
-    curve: [{at: 0s, rate: 1000}, {at: 60s, rate: 1100}, {at: 240s, rate: 900}, {at: 300s, rate: 100}, {at: 360s, rate: 1000}]
+    curve:
+      - {at: 0s, rate: 500}
+      - {at: 20s, rate: 550}
+      - {at: 140s, rate: 450}
+      - {at: 180s, rate: 50}
+      - {at: 230s, rate: 500}
     calls: [backend]
 services:
   backend:
-    replicas: 20
+    replicas: 10
     balancing: least-queue
     workers: 10
     serviceTime: exponential 185ms
@@ -137,11 +144,11 @@ services:
     start: {takes: uniform 5s..15s}
 ` + policy("maxRetries: 0, attemptTimeout: 10s, "+bare),
 		claims: []claim{
-			{id: "crash-loop/1000", what: what + "1,000/s are well", published: 1, how: Wilson, record: part(0, 60, true)},
-			{id: "crash-loop/1100", what: what + "1,100/s end it", published: 1, how: Wilson, record: part(200, 240, false)},
-			{id: "crash-loop/900", what: what + "900/s do not help", published: 1, how: Wilson, record: part(260, 300, false)},
-			{id: "crash-loop/100", what: what + "100/s do", published: 1, how: Wilson, record: part(340, 360, true)},
-			{id: "crash-loop/again", what: what + "1,000/s again", published: 1, how: Wilson, record: part(370, 420, true)},
+			{id: "crash-loop/1000", what: what + "500/s are well", published: 1, how: Wilson, record: part(0, 20, true)},
+			{id: "crash-loop/1100", what: what + "550/s end it", published: 1, how: Wilson, record: part(120, 140, false)},
+			{id: "crash-loop/900", what: what + "450/s do not help", published: 1, how: Wilson, record: part(150, 180, false)},
+			{id: "crash-loop/100", what: what + "50/s do", published: 1, how: Wilson, record: part(205, 230, true)},
+			{id: "crash-loop/again", what: what + "500/s again", published: 1, how: Wilson, record: part(235, 260, true)},
 		},
 	}}
 }
