@@ -65,7 +65,7 @@ func TestCallersFetchTogetherWhatOneCouldFetch(t *testing.T) {
 
 // Who waits for what another one fetches tries next if that fails, and leaves when its own time is over.
 func TestWhoWaitsForAFetchTriesNext(t *testing.T) {
-	r := run(t, world("maxRetries: 0, attemptTimeout: 50ms, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}", `
+	r := run(t, world(plain+", attemptTimeout: 50ms", `
 clients: {shop: {once: 5, patience: 120ms, calls: [{to: cache, else: [db]}]}}
 services: {cache: {cache: {keys: 1, cold: true, coalesce: true}}, db: {serviceTime: 1s}}
 `))

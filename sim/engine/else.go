@@ -14,8 +14,8 @@ var failureNames = [missed + 1]string{
 	AttemptsLimited: scenario.OnGuard, Throttled: scenario.OnGuard, missed: scenario.OnMiss,
 }
 
-// insteadOf is the edge, if there is one, on which somebody else is called when a call on an edge has failed. Those that
-// do not take this failure are passed over.
+// insteadOf is the edge, if there is one, on which somebody else is called when a call on an edge has failed. Those
+// that do not take this failure are passed over.
 func (t *topology) insteadOf(edge *edge, end EndKind) (k int32, ok bool) {
 	for edge.orElse > 0 {
 		k = edge.orElse - 1

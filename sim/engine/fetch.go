@@ -81,8 +81,8 @@ func (cs *calls) park(k int32, at place) bool {
 	return true
 }
 
-// unparked goes on with a call that waited for what another one fetches: it is there, or this one has to fetch it, or its
-// caller has left.
+// unparked goes on with a call that waited for what another one fetches: it is there, or this one has to fetch it, or
+// its caller has left.
 func (cs *calls) unparked(pi uint32) {
 	p := *cs.caches.parked.at(pi)
 	cs.caches.parked.put(pi)

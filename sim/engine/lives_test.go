@@ -55,7 +55,12 @@ func TestProbesSeeOutages(t *testing.T) {
 func TestAReadinessProbeTakesOutAndIn(t *testing.T) {
 	r := run(t, world(plain, `
 clients: {shop: {rate: 200, calls: [api]}}
-services: {api: {replicas: 4, workers: 10, serviceTime: 1ms, probes: {readiness: {period: 500ms, timeout: 200ms, failureThreshold: 2}}}}
+services:
+  api:
+    replicas: 4
+    workers: 10
+    serviceTime: 1ms
+    probes: {readiness: {period: 500ms, timeout: 200ms, failureThreshold: 2}}
 faults: [{at: 3s, for: 3s, outage: api, mode: fail, share: 25%}]
 `))
 	w := service(t, r, "api").World()
@@ -108,7 +113,12 @@ func TestAnAutoscalerHasASizeAndAStep(t *testing.T) {
 duration: 60s
 clients: {shop: {rate: 200, calls: [api]}}
 services:
-  api: {replicas: 2, workers: 1, serviceTime: 100ms, queue: {limit: 10}, autoscale: {target: 50%, max: 7, every: 5s, step: 2}}
+  api:
+    replicas: 2
+    workers: 1
+    serviceTime: 100ms
+    queue: {limit: 10}
+    autoscale: {target: 50%, max: 7, every: 5s, step: 2}
 `))
 	w := service(t, r, "api").World()
 	equal(t, "after the first look", w.Ready[60], 4)
