@@ -29,6 +29,7 @@ func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
 	for i := range services {
 		l.service(&services[i])
 		l.gate(&services[i], v)
+		l.reacts(&services[i])
 		l.calls("services."+services[i].Name, services[i].Name, services[i].Calls, v)
 	}
 	l.trees(services, v)
@@ -203,6 +204,7 @@ func (l *assumptions) gate(x *scenario.Service, v *scenario.Variant) {
 
 // calls adds how a caller behaves towards gates, and towards services that count attempts.
 func (l *assumptions) calls(path, caller string, calls []scenario.Call, v *scenario.Variant) {
+	calls = scenario.Edges(calls)
 	for i := range calls {
 		if c := &calls[i]; c.Pool > 0 {
 			how, _ := v.ConnectPolicy(c)
@@ -253,17 +255,19 @@ func (l *assumptions) fixed() {
 
 // NotModelled says what the simulator leaves out, so that nobody takes it for granted.
 func NotModelled(s *scenario.Scenario) []string {
-	list := []string{
-		"health checks and autoscaling: replicas stay as they are, unless a fault says otherwise; balancing: least-request " +
-			"takes those out that fail",
+	list := []string{}
+	if !slices.ContainsFunc(s.Services, func(x scenario.Service) bool { return x.Lives() }) {
+		list = append(list, "health checks and autoscaling: replicas stay as they are, unless a fault says otherwise; "+
+			"balancing: least-request takes those out that fail")
+	}
+	list = append(list,
 		"shared machines: services do not take processor time, memory or bandwidth from each other",
-		"TCP and TLS: links delay or lose whole requests; connecting costs something only where a pool and connections are " +
+		"TCP and TLS: links delay or lose whole requests; connecting costs something only where a pool and connections are "+
 			"given",
-		"deadlines across hops: a service does not know how long its caller will wait, unless it stands behind a gate or " +
+		"deadlines across hops: a service does not know how long its caller will wait, unless it stands behind a gate or "+
 			"its queue has dropExpired",
 		"idempotency, authentication, TLS and routes of a gate: every request is new, known and trusted",
-		"what guards share through Redis (fleet: true): each has its own budget and breaker",
-	}
+		"what guards share through Redis (fleet: true): each has its own budget and breaker")
 	if slices.ContainsFunc(s.Clients, func(f scenario.Fleet) bool { return f.Consumes() }) {
 		list = append(list, "rebalances, consumers and brokers that fail, fetches and commits: no partition changes hands, "+
 			"and no message is lost or delivered twice on the way")

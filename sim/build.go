@@ -203,14 +203,14 @@ func Gates(s *scenario.Scenario, v *scenario.Variant) string {
 // edges visits all calls of a scenario, callers in the order fleets, services.
 func edges(s *scenario.Scenario, v *scenario.Variant, visit func(caller string, c *scenario.Call)) {
 	for i := range s.Clients {
-		for k := range s.Clients[i].Calls {
-			visit(s.Clients[i].Name, &s.Clients[i].Calls[k])
+		for _, c := range scenario.Edges(s.Clients[i].Calls) {
+			visit(s.Clients[i].Name, &c)
 		}
 	}
 	services := s.ServicesOf(v)
 	for i := range services {
-		for k := range services[i].Calls {
-			visit(services[i].Name, &services[i].Calls[k])
+		for _, c := range scenario.Edges(services[i].Calls) {
+			visit(services[i].Name, &c)
 		}
 	}
 }

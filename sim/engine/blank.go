@@ -50,9 +50,10 @@ func newRecord(t *topology, seed uint64) *Record {
 			continue
 		}
 		service := newServiceRecord(node.name, bins)
-		service.Workers = int(node.count) * node.service.Workers
+		service.Workers = int(node.initial) * node.service.Workers
 		service.Capacity = node.service.Capacity()
 		service.Visits = t.visits(int32(n))
+		service.world = newWorldRecord(node, bins)
 		r.Services = append(r.Services, service)
 	}
 	for k := range t.edges {
@@ -109,6 +110,9 @@ func (r *Record) cut() {
 		}
 		for _, p := range []*[]int64{&s.WorkNS, &s.HeldNS, &s.WasteNS, &s.WaitNS} {
 			*p = (*p)[:len(*p)-1]
+		}
+		if s.world != nil {
+			s.world.cut()
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (a *audit) topic(f *engine.FleetRecord) {
 
 // service: what is served has arrived, and nobody has more workers, places or connections than there are.
 func (a *audit) service(x *engine.ServiceRecord, s *scenario.Service) {
-	replicas := int64(max(s.Replicas, 1))
+	replicas := int64(s.Most())
 	var arrived, waits int64
 	for i := range a.record.Edges {
 		if a.record.Edges[i].Callee == x.Name {

@@ -23,6 +23,7 @@ type calls struct {
 	guards      *guards
 	connections *connections
 	balancers   *balancers
+	caches      *caches
 	lanes       []int // of edges: of the attempt timeout in the queue; -1 without one
 	tried       int   // attempts of the call that ended last
 
@@ -33,7 +34,7 @@ type calls struct {
 // reset prepares the queue for the attempt timeouts of the edges.
 func (cs *calls) reset() {
 	*cs = calls{world: cs.world, rec: cs.rec, traffic: cs.traffic, servers: cs.servers, guards: cs.guards,
-		connections: cs.connections, balancers: cs.balancers, ended: cs.ended, lanes: cs.lanes[:0]}
+		connections: cs.connections, balancers: cs.balancers, caches: cs.caches, ended: cs.ended, lanes: cs.lanes[:0]}
 	for k := range cs.world.edges {
 		lane := -1
 		if timeout := cs.world.edges[k].timeout; timeout > 0 {
@@ -123,10 +124,13 @@ func (cs *calls) finish(ci uint32, err error) {
 	end := endOf(err, cs.tried, c.last)
 	cs.rec.edges[c.edge].Ends[end]++
 	cs.rec.traces.end(c.trace, c.span, end)
-	ti := c.task
+	ti, k, which, last := c.task, c.edge, c.which, c.last
 	tr.unlink(ti, ci)
 	c.waiter = nil
 	tr.calls.put(ci)
+	if (edge.orElse > 0 || edge.fills) && cs.goesOn(k, ti, which, end, last) {
+		return
+	}
 	cs.ended(ti, end, edge.call.Optional)
 }
 
@@ -229,6 +233,8 @@ func (cs *calls) deliver(ai uint32, end EndKind) {
 	}
 	if end != Answered {
 		c.last = end
+	} else if w.edges[c.edge].cached && !cs.caches.has(c, a.replica) {
+		c.last = missed
 	}
 	cs.rec.traces.end(c.trace, a.span, end)
 	naive := w.edges[c.edge].naive
@@ -303,6 +309,9 @@ func (cs *calls) abandon(t *task) {
 		c.Caller |= core.Gone
 		c.Abort(time.Duration(cs.world.now))
 		cs.rec.edges[c.edge].Ends[Unanswered]++
+		if w := cs.world; w.edges[c.edge].fills {
+			cs.fetched(place{c.task, c.which}, false)
+		}
 		t.call = c.next
 		cs.traffic.calls.put(ci)
 	}

@@ -18,6 +18,7 @@ const (
 	ofSlowdown                   // what a fault adds
 	ofError                      // whether it fails
 	ofCall                       // whether a call is made for it
+	ofKey                        // what a call asks a cache for
 )
 
 // chanceOfRoot returns what the random numbers of a fleet's request are made from.

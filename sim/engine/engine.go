@@ -22,11 +22,13 @@ type Engine struct {
 	guards      guards
 	balancers   balancers
 	connections connections
+	caches      caches
 	calls       calls
 	requests    requests
 	consumers   consumers
 	fleets      fleets
 	faults      faults
+	lives       lives
 }
 
 // New prepares runs of one variant. The scenario must have been checked: see scenario.Parse.
@@ -50,13 +52,15 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,
 		pools: make([][]pool, n), dialers: make([][]*abate.Guard, n)}
 	e.balancers = balancers{world: w, traffic: tr, of: make([][]endpoints, n)}
+	e.caches = caches{world: w, rec: rec, traffic: tr}
 	e.calls = calls{world: w, rec: rec, traffic: tr, servers: &e.servers, guards: &e.guards,
-		connections: &e.connections, balancers: &e.balancers}
+		connections: &e.connections, balancers: &e.balancers, caches: &e.caches}
 	e.requests = requests{world: w, traffic: tr, servers: &e.servers, calls: &e.calls}
 	e.consumers = consumers{world: w, rec: rec, traffic: tr, guards: &e.guards, calls: &e.calls, requests: &e.requests}
 	e.fleets = fleets{world: w, rec: rec, traffic: tr, requests: &e.requests, consumers: &e.consumers}
 	e.faults = faults{world: w, servers: &e.servers, guards: &e.guards, balancers: &e.balancers,
-		connections: &e.connections, requests: &e.requests, fleets: &e.fleets}
+		connections: &e.connections, caches: &e.caches, requests: &e.requests, fleets: &e.fleets}
+	e.lives = lives{world: w, rec: rec, servers: &e.servers, faults: &e.faults}
 
 	// All that runs upwards.
 	e.servers.begin = e.requests.advance
@@ -65,6 +69,7 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 
 	e.gates.identify()
 	e.consumers.build()
+	e.caches.build()
 	return e, nil
 }
 
@@ -76,10 +81,12 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.gates.reset()
 	err := errors.Join(e.servers.reset(), e.guards.reset(), e.connections.reset())
 	e.balancers.reset()
+	e.caches.reset()
 	e.calls.reset()
 	e.consumers.reset()
 	e.fleets.reset()
 	e.faults.reset()
+	e.lives.reset()
 	return err
 }
 
@@ -184,6 +191,14 @@ func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 		if e.connections.dials.is(i, generation) {
 			e.connections.dialResumes(i)
 		}
+	case evLife:
+		e.lives.moves(int32(i), generation)
+	case evScale:
+		e.lives.look(int32(i))
+	case evUnparked:
+		if e.caches.parked.is(i, generation) {
+			e.calls.unparked(i)
+		}
 	case evLane:
 		e.consumers.woken(i, generation)
 	case evBehind:
@@ -204,6 +219,7 @@ func (e *Engine) begin() {
 		}
 	}
 	e.faults.begin()
+	e.lives.begin()
 	e.fleets.begin()
 }
 
@@ -211,6 +227,8 @@ func (e *Engine) begin() {
 func (e *Engine) tick() {
 	e.world.now = e.rec.tickAt
 	e.servers.sample()
+	e.caches.sample()
+	e.lives.sample()
 	e.consumers.sample()
 	e.guards.sample()
 	e.rec.nextBin()

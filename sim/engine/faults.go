@@ -12,6 +12,7 @@ type faults struct {
 	guards      *guards
 	balancers   *balancers
 	connections *connections
+	caches      *caches
 	requests    *requests
 	fleets      *fleets
 	all         []fault
@@ -43,7 +44,7 @@ func newFault(nodes []node, spec *scenario.Fault) fault {
 			f.target = int32(n)
 		}
 	}
-	f.hit = int32(spec.Hits(int(nodes[f.target].count)))
+	f.hit = int32(spec.Hits(int(nodes[f.target].initial)))
 	return f
 }
 
@@ -125,6 +126,10 @@ func (fs *faults) afflict(f *fault, i int32, sign int32) {
 	case scenario.RestartFault:
 		fs.down(i, +1)
 		fs.restart(i)
+	case scenario.FlushFault:
+		if sign > 0 {
+			fs.caches.empty(i)
+		}
 	default:
 		fs.servers.replicas[i].suffer(f.spec, sign)
 	}
@@ -155,7 +160,10 @@ func (fs *faults) down(i, sign int32) {
 		fs.fleets.schedules[i].down += sign
 		return
 	}
-	fs.servers.replicas[i].refuse += sign
+	r := &fs.servers.replicas[i]
+	if r.refuse += sign; sign < 0 {
+		r.begun = fs.world.now
+	}
 }
 
 // restart loses everything that an instance holds, and breaks its connections.
@@ -163,6 +171,8 @@ func (fs *faults) restart(i int32) {
 	fs.world.instances[i].restarts++
 	fs.requests.lose(i, true)
 	fs.servers.restart(i)
+	fs.caches.empty(i)
+	fs.servers.replicas[i].begun = fs.world.now
 	fs.connections.restart(i)
 	fs.balancers.renew(i)
 	_ = fs.guards.renew(i) // the policies were checked when the run began

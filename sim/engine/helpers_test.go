@@ -155,3 +155,6 @@ func value(t *testing.T, r *engine.Record, text string) float64 {
 }
 
 const ms = time.Millisecond
+
+// edit replaces words of a text by others, in pairs.
+func edit(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }

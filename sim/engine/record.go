@@ -76,6 +76,8 @@ type ServiceRecord struct {
 	Visits      []float64           // calls to it that one request of each fleet needs if nothing fails
 	Workers     int                 // of all replicas; 0 for no limit
 	Capacity    float64             // requests per second by its own work alone; +Inf for no limit
+
+	world *WorldRecord // of one that changes while it runs
 }
 
 // EdgeRecord is what the guards of one edge did.

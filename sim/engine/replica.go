@@ -20,7 +20,10 @@ type replica struct {
 	full    int32 // workers that there are when nothing is wrong
 	version uint32
 	codel   codel
-	taking  bool // its queue is being taken up
+	taking  bool  // its queue is being taken up
+	dying   bool  // it has more requests than it can keep
+	probes  int32 // in the line
+	begun   int64 // when its program came up, if that was in this run
 
 	gate    *inbound.Gate // nil without one
 	debt    int64         // what refusals have cost, and work that begins has yet to pay
@@ -42,10 +45,13 @@ type replica struct {
 	loss       float64
 }
 
+// longAgo is when replicas came up that were there when the run began.
+const longAgo = math.MinInt64 / 2
+
 // started is the replica of a node as its program starts, with so many workers; it keeps its memory.
 func (r *replica) started(node, workers int32) replica {
 	return replica{node: node, line: r.line.cleared(), connLine: r.connLine.cleared(), faults: r.faults[:0],
-		slowdowns: r.slowdowns[:0], workers: workers, full: workers}
+		slowdowns: r.slowdowns[:0], workers: workers, full: workers, begun: longAgo}
 }
 
 // load is what a balancer that counts requests sees.

@@ -56,6 +56,9 @@ func (rs *requests) fan(ti uint32, node *node) {
 	t.pending = 1 // holds the task until all have begun
 	which := 0
 	for _, k := range node.edges {
+		if rs.world.edges[k].instead {
+			continue
+		}
 		for range max(rs.world.edges[k].call.Times, 1) {
 			if rs.makes(t, k, which) {
 				t.pending++

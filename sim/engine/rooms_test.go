@@ -18,13 +18,16 @@ import (
 var rooms = [][]string{
 	{"doc.go"},
 	{"slab.go"}, {"line.go"}, {"load.go"}, {"topology.go"}, {"world.go"},
-	{"histogram.go"}, {"record.go", "topicrecord.go", "value.go", "blank.go"}, {"failure.go"}, {"family.go"}, {"trace.go"},
+	{"histogram.go"},
+	{"record.go", "topicrecord.go", "worldrecord.go", "worldvalue.go", "value.go", "blank.go"},
+	{"failure.go"}, {"family.go"}, {"trace.go"},
 	{"recorder.go", "detail.go"},
 	{"traffic.go", "tree.go", "chance.go"},
-	{"replica.go"}, {"gate.go"}, {"server.go", "handshake.go"},
-	{"guards.go"}, {"balance.go"}, {"pool.go", "dial.go"}, {"call.go"}, {"request.go"},
+	{"replica.go"}, {"gate.go"}, {"server.go", "handshake.go", "ready.go"},
+	{"guards.go"}, {"balance.go"}, {"pool.go", "dial.go"},
+	{"else.go"}, {"shelf.go"}, {"cache.go"}, {"call.go", "fetch.go"}, {"request.go"},
 	{"consumer.go", "deliver.go"},
-	{"fleet.go"}, {"faults.go"}, {"engine.go"},
+	{"fleet.go"}, {"faults.go"}, {"lives.go", "autoscale.go"}, {"engine.go"},
 }
 
 // upwards are the functions that a lower room calls although an upper one has set them.

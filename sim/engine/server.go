@@ -15,6 +15,7 @@ type servers struct {
 	gates    *gates
 	replicas []replica // of instances, by index; those of fleets are never asked
 	spreads  []spread  // of nodes, by index
+	ready    [][]int32 // of nodes whose replicas come and go: instances that requests are sent to
 	taking   int       // requests being taken up, one within the other
 
 	// begin goes on with a request that has just got its worker. It belongs to those who know what requests need.
@@ -31,7 +32,7 @@ type spread struct {
 // reset puts replicas that have just started behind new gates.
 func (s *servers) reset() error {
 	*s = servers{world: s.world, rec: s.rec, traffic: s.traffic, gates: s.gates, begin: s.begin,
-		replicas: s.replicas, spreads: s.spreads[:0]}
+		replicas: s.replicas, ready: s.ready, spreads: s.spreads[:0]}
 	for n := range s.world.nodes {
 		s.spreads = append(s.spreads, spread{stream: s.world.stream(s.world.nodes[n].name)})
 	}
@@ -53,6 +54,9 @@ func (s *servers) reset() error {
 // choose picks the replica for an attempt at service n whose caller does not.
 func (s *servers) choose(n int32, ai uint32) int32 {
 	node := &s.world.nodes[n]
+	if node.lives {
+		return s.chooseReady(n, ai)
+	}
 	if node.count == 1 {
 		return node.first
 	}
@@ -134,6 +138,9 @@ func (s *servers) enter(ti uint32) {
 		t.drawn = r.slowed(node.service.ServiceTime.Sample(stream), stream)
 	}
 	t.since = w.now
+	if node.crashes > 0 {
+		s.overloads(t.inst)
+	}
 	if r.free() {
 		s.takeUp(ti)
 		return
@@ -205,7 +212,7 @@ func (s *servers) startNext(i int32) {
 		return
 	}
 	r.taking = true
-	for r.waiting > 0 && r.free() {
+	for r.waiting+r.probes > 0 && r.free() {
 		ti, ok := s.nextInLine(i)
 		if !ok {
 			break
@@ -229,6 +236,9 @@ func (s *servers) nextInLine(i int32) (uint32, bool) {
 		}
 		t := s.traffic.tasks.at(ti)
 		if t.stage == dead {
+			if t.poison { // a probe
+				s.answers(t)
+			}
 			s.traffic.tasks.put(ti)
 			continue
 		}
@@ -262,6 +272,9 @@ func (s *servers) work(ti uint32) {
 	}
 	if !onArrival && len(r.slowdowns) > 0 { // else those of its arrival are in it
 		took = r.slowed(took, s.traffic.chanceOf(t, ofSlowdown, &inst.stream))
+	}
+	if service.Start.WarmUp > 0 {
+		took = r.cold(took, w.now, &service.Start)
 	}
 	took += r.debt
 	r.debt = 0
@@ -374,28 +387,4 @@ func (s *servers) restart(i int32) {
 	r.breakConnections()
 	r.version, r.codel = 0, codel{}
 	_ = s.gates.install(i) // the settings were checked when the run began
-}
-
-// sample records the state of all services at the end of a bin.
-func (s *servers) sample() {
-	for n := range s.world.nodes {
-		node := &s.world.nodes[n]
-		if node.service == nil {
-			continue
-		}
-		s.rec.hold(int32(n), 0)
-		var waiting, busy, most int32
-		for i := range node.count {
-			r := &s.replicas[node.first+i]
-			waiting += r.waiting
-			most = max(most, r.longest)
-			r.longest = r.waiting // they still wait as the next bin begins
-			busy += r.busy
-		}
-		record, bin := s.rec.service(int32(n)), s.rec.bin
-		record.Waiting[bin], record.Busy[bin] = uint32(waiting), uint32(busy)
-		record.Longest[bin] = uint32(most)
-		record.Limit[bin] = s.gates.limit(node)
-		record.Conns[bin] = max(record.Conns[bin], s.connections(node))
-	}
 }

@@ -28,7 +28,10 @@ type node struct {
 	fleet      *scenario.Fleet
 	service    *scenario.Service
 	first      int32 // of its instances
-	count      int32
+	count      int32 // of them, those that an autoscaler may add among them
+	initial    int32 // that there are when the run begins
+	lives      bool  // its replicas come and go; then it has one more instance, which is always down
+	crashes    int32 // a replica with more requests than so many dies; 0 for none
 	plan       []step
 	edges      []int32
 	load       load                // of a fleet
@@ -59,6 +62,11 @@ type edge struct {
 	call           *scenario.Call
 	share          float64
 	naive          bool
+	orElse         int32 // + 1: the edge of the call that is made when one on this edge fails
+	instead        bool  // only calls that another one has failed for
+	on             *scenario.Else
+	cached         bool // the callee is a cache, which may not have what is asked for
+	fills          bool // what it brings goes into a cache
 	tells          bool // the callee its allowance
 	hedges         bool
 	gated          bool // the callee has gates
@@ -79,12 +87,14 @@ func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
 	for i := range s.Clients {
 		f := &s.Clients[i]
 		t.nodes = append(t.nodes, node{name: f.Name, index: i, fleet: f, count: int32(max(f.Instances, 1)), limit: -1,
-			load: newLoad(s, f), consumes: f.Consumes()})
+			initial: int32(max(f.Instances, 1)),
+			load:    newLoad(s, f), consumes: f.Consumes()})
 	}
 	for i := range services {
 		s := &services[i]
 		index[s.Name] = int32(len(t.nodes))
-		n := node{name: s.Name, index: i, service: s, count: int32(max(s.Replicas, 1)), limit: queueLimit(s)}
+		n := node{name: s.Name, index: i, service: s, count: int32(s.Most()), limit: queueLimit(s),
+			initial: int32(max(s.Replicas, 1)), lives: s.Lives(), crashes: int32(min(s.Crash.Above, math.MaxInt32))}
 		if p, ok := v.ProtectionOf(s.Name); ok {
 			n.protection = &p.Protection
 		}
@@ -94,6 +104,9 @@ func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
 		node := &t.nodes[n]
 		node.first = t.programs
 		t.programs += node.count
+		if node.lives {
+			t.programs++
+		}
 		if err := t.connect(int32(n), index); err != nil {
 			return topology{}, err
 		}
@@ -123,13 +136,13 @@ func (t *topology) connect(n int32, index map[string]int32) error {
 	var plan []step
 	for i := range calls {
 		c := &calls[i]
-		callee, ok := index[c.To]
-		if !ok {
-			return fmt.Errorf("%s calls %q, which is no service", node.name, c.To)
+		k, err := t.addEdge(n, c, index)
+		if err == nil {
+			err = t.addElse(n, k, c, index)
 		}
-		k := int32(len(t.edges))
-		t.edges = append(t.edges, t.newEdge(n, callee, len(node.edges), c))
-		node.edges = append(node.edges, k)
+		if err != nil {
+			return err
+		}
 		for range max(c.Times, 1) {
 			plan = append(plan, step{callStep, k})
 		}
@@ -145,6 +158,35 @@ func (t *topology) connect(n int32, index map[string]int32) error {
 		plan = append([]step{{kind: workStep}}, plan...)
 	}
 	node.plan = plan
+	return nil
+}
+
+// addEdge makes one edge of a node.
+func (t *topology) addEdge(n int32, c *scenario.Call, index map[string]int32) (int32, error) {
+	node := &t.nodes[n]
+	callee, ok := index[c.To]
+	if !ok {
+		return 0, fmt.Errorf("%s calls %q, which is no service", node.name, c.To)
+	}
+	k := int32(len(t.edges))
+	t.edges = append(t.edges, t.newEdge(n, callee, len(node.edges), c))
+	node.edges = append(node.edges, k)
+	return k, nil
+}
+
+// addElse makes the edges of the calls that are made when a call on edge k fails, one after the other.
+func (t *topology) addElse(n, k int32, c *scenario.Call, index map[string]int32) error {
+	fills := t.edges[k].cached
+	for i := range c.Else {
+		call := c.Instead(i)
+		next, err := t.addEdge(n, &call, index)
+		if err != nil {
+			return err
+		}
+		t.edges[next].instead, t.edges[next].on, t.edges[next].fills = true, &c.Else[i], fills
+		t.edges[k].orElse = next + 1
+		k = next
+	}
 	return nil
 }
 
@@ -169,6 +211,7 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 	}
 	k.priority, k.ranked = shed.ParsePriority([]byte(c.Priority))
 	k.timeout = int64(k.policy.AttemptTimeout)
+	k.cached = t.nodes[callee].service.IsCache()
 	k.hedges = k.policy.Hedge.Enabled()
 	switch caller := &t.nodes[caller]; {
 	case caller.consumes:
@@ -215,6 +258,9 @@ func (t *topology) visitsFrom(from, callee int32, known map[int32]float64) float
 	var sum float64
 	for _, k := range t.nodes[from].edges {
 		edge := &t.edges[k]
+		if edge.instead {
+			continue // nothing fails
+		}
 		often := edge.call.Often()
 		if edge.callee == callee {
 			sum += often

@@ -45,7 +45,7 @@ type task struct {
 	ranked  bool    // priority is set
 	root    bool
 	again   bool // is not the first delivery of its message
-	poison  bool // is the delivery of a message that nobody can handle
+	poison  bool // is the delivery of a message that nobody can handle; in a queue: is a probe, see lives
 	connect bool // is the making of a connection
 	tree    bool // it came with an allowance: see trees
 }

@@ -110,7 +110,7 @@ func (r *Record) atGate(x *expect.Expectation, s *ServiceRecord, from, to int) f
 	case "limit":
 		return ratio(sum(s.Limit, from, to), float64(to-from)) * float64(r.Scale)
 	}
-	return math.NaN()
+	return r.ofWorld(x, s, from, to)
 }
 
 // yield is what a service did for callers that still waited, as a share of what came or of what it can do, whichever is

@@ -31,6 +31,9 @@ const (
 	evLane                // a partition may have a message to deliver [lanes]
 	evBehind              // consumers count what is due [nodes]
 	evFault               // a fault begins, goes on to a further instance, or ends [faults]
+	evLife                // a replica comes up, dies, or is asked how it is [instances]
+	evScale               // an autoscaler looks at its service [nodes]
+	evUnparked            // a call has waited for what another one fetches [parked calls]
 	evWindow              // a window of the run ends
 )
 
@@ -66,6 +69,9 @@ func (w *world) reset(seed uint64) {
 		node := &w.nodes[n]
 		for i := range node.count {
 			w.instances = append(w.instances, instance{node: int32(n), stream: w.stream(node.name, strconv.Itoa(int(i)))})
+		}
+		if node.lives {
+			w.instances = append(w.instances, instance{node: int32(n), stream: w.stream(node.name, "nobody")})
 		}
 	}
 }

@@ -127,7 +127,8 @@ func (c *checker) aftermath() {
 	s, last := c.s, -1
 	for i := range s.Faults {
 		f := &s.Faults[i]
-		if kind, _ := f.Kind(); kind == OperatorFault || kind == NoFault || f.For == 0 && kind != RestartFault {
+		kind, _ := f.Kind()
+		if kind == OperatorFault || kind == NoFault || f.For == 0 && kind != RestartFault && kind != FlushFault {
 			continue
 		}
 		if last < 0 || f.End() > s.Faults[last].End() {

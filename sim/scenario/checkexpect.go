@@ -51,8 +51,16 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 		case e.Measure == "lateness" && !c.s.retriesLater(e.Subject):
 			c.Add(at, quoted+" needs retry topics, and no variant has any",
 				"write kafka: {tiers: [30s, 5m]} in the policy of the service that is called")
+		case e.Measure == "hits" && !c.s.caches(e.Subject):
+			c.Add(at, quoted+" needs a cache, and "+e.Subject+" is none", "set its cache, for example cache: {keys: 10000}")
+		case (e.Measure == "replicas" || e.Measure == "restarts") && !c.s.lives(e.Subject):
+			c.Add(at, quoted+" needs replicas that come and go, and those of "+e.Subject+" stay as they are",
+				"set its crash, probes or autoscale")
 		case e.Measure == "load" && begin == 0:
 			c.Add(at, quoted+" compares with the time before the first fault, which begins at 0s", "let it begin later")
+		case e.Measure == "amplification" && !c.graph.first[e.Subject] && !c.graph.unclear:
+			c.Add(at, quoted+" compares with the requests that need "+e.Subject+", and it is only called when another fails",
+				"expect attempts("+e.Subject+") instead")
 		case c.s.Scale > 1 && (e.Measure == "queue" || slices.Contains(aboutConnections, e.Measure) || e.Measure == "peak" ||
 			e.Measure == "load" || e.Measure == "deadLetters" || e.Measure == "lag"):
 			c.Add(at, quoted+fmt.Sprintf(" counts the system that is scaled down by %d, which has fewer, and more chance",

@@ -20,6 +20,7 @@ var faultForms = [...]struct {
 	RestartFault:  {service: true, fleet: true, takes: []string{"for", "rollout", "share"}},
 	DeployFault:   {service: true, takes: []string{"for", "factor", "rate", "rollout", "share"}},
 	SurgeFault:    {fleet: true, takes: []string{"for", "factor"}},
+	FlushFault:    {service: true, takes: []string{"share"}},
 	OperatorFault: {service: true, fleet: true, takes: []string{"action"}},
 }
 
@@ -80,6 +81,8 @@ func (c *faultChecker) strength() {
 			"write factor: 3 or rate: 30%", nil},
 		{(kind == CapacityFault || kind == SurgeFault || scales) &&
 			!has("factor"), "factor", "is missing", "for example factor: 0.5", nil},
+		{kind == FlushFault && c.names.isService[target] && !c.s.caches(target), kind.String(),
+			strictyaml.Quote(target) + " is no cache", "set its cache, or hit one", nil},
 		{kind == SurgeFault && c.s.closed(target), kind.String(), strictyaml.Quote(target) +
 			" is a closed loop, which has no rate to raise", "write a fleet with rate or curve, or a second fleet with once",
 			nil},
@@ -97,7 +100,7 @@ func (c *faultChecker) strength() {
 // times reports faults that are not wholly within the run.
 func (c *faultChecker) times() {
 	f, kind, path, end := c.f, c.kind, c.path, c.s.Duration
-	lasting := kind != RestartFault && kind != OperatorFault
+	lasting := kind != RestartFault && kind != FlushFault && kind != OperatorFault
 	past := end > 0 && f.At >= end
 	missing := "is missing"
 	if c.Has(path + ".for") {

@@ -11,13 +11,15 @@ import (
 // callGraph is what all the calls of a scenario name, in any of its variants.
 type callGraph struct {
 	called  map[string]bool // services
+	first   map[string]bool // services that are called when nothing has failed
 	pooled  map[string]bool // services that are called through a pool
 	connect map[string]bool // policies for connections
 	unclear bool            // a mistake hides who calls whom
 }
 
 func newCallGraph() *callGraph {
-	return &callGraph{called: map[string]bool{}, pooled: map[string]bool{}, connect: map[string]bool{}}
+	return &callGraph{called: map[string]bool{}, first: map[string]bool{}, pooled: map[string]bool{},
+		connect: map[string]bool{}}
 }
 
 func (g *callGraph) add(call *Call) {
@@ -110,23 +112,32 @@ func (c *listChecker) service(prefix string, s *Service) {
 		{s.Connections.Cores > 0 && s.Connections.Cost.IsZero(), "connections.cores", "has no effect without a cost", remove,
 			[]string{"connections.cost"}},
 	} {
-		at := s.Name + "." + r.key
-		depends := func(key string) bool { return c.broken(prefix + "." + s.Name + "." + key) }
-		// A variant cannot take back what has no effect any more because of what it says.
-		inherited := strings.HasPrefix(r.problem, "has no effect") && !c.Has(prefix+"."+at)
-		if r.wrong && !inherited && !slices.ContainsFunc(r.needs, depends) {
-			c.found(prefix, at, r.problem, r.fix)
-		}
+		c.obeyed(prefix, s.Name, r)
+	}
+	c.reacts(prefix, s)
+}
+
+// obeyed reports a rule that a service breaks.
+func (c *listChecker) obeyed(prefix, name string, r rule) {
+	at := name + "." + r.key
+	depends := func(key string) bool { return c.broken(prefix + "." + name + "." + key) }
+	// A variant cannot take back what has no effect any more because of what it says.
+	inherited := strings.HasPrefix(r.problem, "has no effect") && !c.Has(prefix+"."+at)
+	if r.wrong && !inherited && !slices.ContainsFunc(r.needs, depends) {
+		c.found(prefix, at, r.problem, r.fix)
 	}
 }
 
 // calls reports what is wrong with the calls of a fleet or service. prefix is the path of the list that it stands in.
 func (c *listChecker) calls(prefix, caller string, calls []Call) {
 	seen := map[string]bool{}
-	for i := range calls {
-		call := &calls[i]
-		at := fmt.Sprintf("%s.calls[%d]", caller, i)
+	for i, edge := range Edges(calls) {
+		call := &edge
+		at := caller + "." + edgeAt(calls, i)
 		c.graph.add(call)
+		if !strings.Contains(at, ".else[") {
+			c.graph.first[call.To] = true
+		}
 		name := strictyaml.Quote(call.To)
 		c.connects(prefix, at, call)
 		switch {
@@ -144,6 +155,8 @@ func (c *listChecker) calls(prefix, caller string, calls []Call) {
 		case seen[call.To]:
 			c.found(prefix, at+".to", name+" is called a second time",
 				"write one call with times: 2, or with the sum of the times")
+		default:
+			c.misses(prefix, at, call)
 		}
 		seen[call.To] = true
 	}
@@ -180,14 +193,14 @@ func (c *listChecker) cycles(prefix string, services []Service) {
 	visit = func(i int) {
 		state[i] = onPath
 		path = append(path, services[i].Name)
-		for k, call := range services[i].Calls {
+		for k, call := range Edges(services[i].Calls) {
 			next, ok := index[call.To]
 			switch {
 			case !ok || state[next] == done:
 			case state[next] == onPath:
 				circle := append(slices.Clone(path[slices.Index(path, call.To):]), call.To)
-				c.found(prefix, fmt.Sprintf("%s.calls[%d].to", services[i].Name, k), "the calls go in a circle: "+shorten(circle),
-					"remove one of them")
+				at := services[i].Name + "." + edgeAt(services[i].Calls, k) + ".to"
+				c.found(prefix, at, "the calls go in a circle: "+shorten(circle), "remove one of them")
 			default:
 				visit(next)
 			}
@@ -209,4 +222,18 @@ func shorten(circle []string) string {
 		circle = slices.Concat(circle[:most/2], []string{fmt.Sprintf("(%d more)", n-most)}, circle[n-most/2:])
 	}
 	return strings.Join(circle, " -> ")
+}
+
+// edgeAt is where the i-th of Edges stands below a caller.
+func edgeAt(calls []Call, i int) string {
+	for k := range calls {
+		if i == 0 {
+			return fmt.Sprintf("calls[%d]", k)
+		}
+		if i--; i < len(calls[k].Else) {
+			return fmt.Sprintf("calls[%d].else[%d]", k, i)
+		}
+		i -= len(calls[k].Else)
+	}
+	return "calls"
 }

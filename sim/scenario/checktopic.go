@@ -37,6 +37,8 @@ func (c *checker) topic(f *Fleet, path string) {
 	c.obey(path, []rule{
 		{call.Times > 1, at + "times", whole, remove, nil},
 		{call.Share > 0 && call.Share < 1, at + "share", whole, remove, nil},
+		{len(call.Else) > 0, at + "else", whole + ", which decides whether it failed",
+			"call a service that has the fallback", nil},
 		{call.Optional, at + "optional", whole + ", which decides whether it failed", remove, nil},
 	})
 	keeps := func(v Variant) bool {

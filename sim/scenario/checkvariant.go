@@ -101,8 +101,8 @@ func (c *variantChecker) policyOf(name string, edges []string) (problem, fix str
 func (c *variantChecker) edges() []string {
 	var list []string
 	add := func(caller string, calls []Call) {
-		for i := range calls {
-			list = append(list, caller+" -> "+calls[i].To)
+		for _, c := range Edges(calls) {
+			list = append(list, caller+" -> "+c.To)
 		}
 	}
 	for i := range c.s.Clients {

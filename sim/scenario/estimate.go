@@ -82,12 +82,12 @@ func (e *estimator) topology() {
 		loads[i] = e.load(f)
 		e.consumer(f, &loads[i])
 		e.events += loads[i].total + float64(max(f.Instances, 1)) // and the next request of each
-		e.calls(f.Name, max(f.Instances, 1), f.Calls, loads[i], f.Patience)
+		e.calls(f.Name, max(f.Instances, 1), Edges(f.Calls), loads[i], f.Patience)
 	}
 	order := e.order()
 	for _, i := range order {
 		s := &e.services[i]
-		e.calls(s.Name, max(s.Replicas, 1), s.Calls, e.at[i], 0)
+		e.calls(s.Name, s.Most(), Edges(s.Calls), e.at[i], 0)
 	}
 	for _, i := range slices.Backward(order) {
 		e.service(i)
@@ -113,7 +113,7 @@ func surely(mean float64) float64 { return mean + float64(6*math.Sqrt(mean)) + 1
 // fleet adds what a fleet has in memory.
 func (e *estimator) fleet(f *Fleet, load traffic) {
 	e.bytes += float64(max(f.Instances, 1)*instanceBytes) + bins*fleetBin + histograms
-	hold := e.hold(f.Name, f.Calls)
+	hold := e.hold(f.Name, Edges(f.Calls))
 	if f.Patience > 0 {
 		hold = math.Min(hold, f.Patience.Seconds())
 	}
@@ -255,8 +255,8 @@ func (e *estimator) hold(caller string, calls []Call) float64 {
 func (e *estimator) order() []int {
 	callers := make([]int, len(e.services))
 	each := func(i int, visit func(int)) {
-		for k := range e.services[i].Calls {
-			if to, ok := e.index[e.services[i].Calls[k].To]; ok {
+		for _, c := range Edges(e.services[i].Calls) {
+			if to, ok := e.index[c.To]; ok {
 				visit(to)
 			}
 		}
@@ -283,10 +283,11 @@ func (e *estimator) order() []int {
 // service adds what one service has in memory.
 func (e *estimator) service(i int) {
 	s, in := &e.services[i], e.at[i]
-	n := float64(max(s.Replicas, 1))
+	n := float64(s.Most())
+	e.world(s)
 	e.bytes += float64(n*instanceBytes) + bins*serviceBin + histograms
 	down := e.trouble(s.Name)
-	busy := s.ServiceTime.Mean().Seconds() + down + e.hold(s.Name, s.Calls)
+	busy := s.ServiceTime.Mean().Seconds() + down + e.hold(s.Name, Edges(s.Calls))
 	working, capacity := math.Min(in.total, surely(float64(in.peak*busy))), in.peak
 	if s.Workers > 0 {
 		workers := n * float64(s.Workers)

@@ -22,6 +22,31 @@ func (s *Scenario) hangs(service string) bool {
 	})
 }
 
+// caches reports whether a service is a cache in any variant.
+func (s *Scenario) caches(service string) bool {
+	found := false
+	eachList(s, func(_ string, services []Service) {
+		found = found || slices.ContainsFunc(services, func(x Service) bool { return x.Name == service && x.IsCache() })
+	})
+	return found
+}
+
+// restarts reports whether a fault or an operator restarts a service.
+func (s *Scenario) restarts(service string) bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
+		return f.Restart == service || f.Operator == service && f.Action == DoRestart
+	})
+}
+
+// lives reports whether the replicas of a service come and go by themselves in any variant.
+func (s *Scenario) lives(service string) bool {
+	found := false
+	eachList(s, func(_ string, services []Service) {
+		found = found || slices.ContainsFunc(services, func(x Service) bool { return x.Name == service && x.Lives() })
+	})
+	return found
+}
+
 // closed reports whether a fleet is a closed loop, or sends a fixed number of requests.
 func (s *Scenario) closed(fleet string) bool {
 	return slices.ContainsFunc(s.Clients, func(f Fleet) bool { return f.Name == fleet && !f.Open() })

@@ -35,6 +35,8 @@ type Fault struct {
 	Deploy string `yaml:"deploy" example:"payment-service"`
 	// Surge: the fleet offers factor times its load.
 	Surge string `yaml:"surge" example:"checkout"`
+	// Flush: replicas of a cache lose all that they hold, at one moment.
+	Flush string `yaml:"flush" example:"cache"`
 	// Operator: somebody acts on the service or fleet: see action.
 	Operator string `yaml:"operator" example:"checkout"`
 
@@ -103,11 +105,12 @@ const (
 	RestartFault
 	DeployFault
 	SurgeFault
+	FlushFault
 	OperatorFault
 )
 
 var faultNames = [...]string{
-	"", "outage", "slowdown", "errors", "capacity", "loss", "restart", "deploy", "surge", "operator",
+	"", "outage", "slowdown", "errors", "capacity", "loss", "restart", "deploy", "surge", "flush", "operator",
 }
 
 // String returns the key in the file.
@@ -123,6 +126,7 @@ func (f *Fault) Kind() (FaultKind, string) {
 	return NoFault, ""
 }
 
-func (f *Fault) targets() [9]string {
-	return [...]string{f.Outage, f.Slowdown, f.Errors, f.Capacity, f.Loss, f.Restart, f.Deploy, f.Surge, f.Operator}
+func (f *Fault) targets() [10]string {
+	return [...]string{f.Outage, f.Slowdown, f.Errors, f.Capacity, f.Loss, f.Restart, f.Deploy, f.Surge, f.Flush,
+		f.Operator}
 }

@@ -109,6 +109,10 @@ type Call struct {
 	// ignore what an answer says of Retry-After, of retries already made, or of not retrying. Their policy still
 	// decides their retries. See naive of a variant for all calls of a client or service.
 	Naive bool `yaml:"naive" example:"true"`
+	// Else are the services to call instead when this call fails, in order: a cache, then a database; one region, then
+	// another. Each has the policy of its own name, with its own timeouts. A cache that does not have what it was asked
+	// for (see cache of a service) counts as failed here, and only here.
+	Else []Else `yaml:"else" example:"[payment-db]"`
 }
 
 // Often returns how often the call is made per request, on average.

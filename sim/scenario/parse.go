@@ -111,10 +111,10 @@ func (r *reader) fewEnough() bool {
 func (r *reader) fewCalls(path string, services []Service) bool {
 	n := 0
 	for i := range r.s.Clients {
-		n += len(r.s.Clients[i].Calls)
+		n += len(Edges(r.s.Clients[i].Calls))
 	}
 	for i := range services {
-		n += len(services[i].Calls)
+		n += len(Edges(services[i].Calls))
 	}
 	if n > maxCalls {
 		r.Add(path, fmt.Sprintf("%d calls are too many", n), fmt.Sprintf("allowed: at most %d", maxCalls))

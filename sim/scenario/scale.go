@@ -53,6 +53,9 @@ func pools(path string, calls []Call, by int) []part {
 	var list []part
 	for i := range calls {
 		list = append(list, part{fmt.Sprintf("%s.calls[%d].pool", path, i), &calls[i].Pool, by})
+		for k := range calls[i].Else {
+			list = append(list, part{fmt.Sprintf("%s.calls[%d].else[%d].pool", path, i, k), &calls[i].Else[k].Pool, by})
+		}
 	}
 	return list
 }
@@ -67,6 +70,12 @@ func serviceParts(path string, s *Service, n int) (list []part, rest int) {
 		{path + ".replicas", &s.Replicas, common},
 		{path + ".workers", &s.Workers, rest},
 		{path + ".queue.limit", &s.Queue.Limit, rest},
+		{path + ".crash.above", &s.Crash.Above, rest},
+		{path + ".autoscale.min", &s.Autoscale.Min, common},
+		{path + ".autoscale.max", &s.Autoscale.Max, common},
+		{path + ".autoscale.step", &s.Autoscale.Step, common},
+		{path + ".cache.keys", &s.Cache.Keys, n},
+		{path + ".cache.capacity", &s.Cache.Capacity, rest},
 		{path + ".connections.max", &s.Connections.Max, rest},
 		{path + ".connections.cores", &s.Connections.Cores, rest},
 	}, pools(path, s.Calls, rest)...), rest
@@ -167,7 +176,7 @@ func (s *Scenario) absolute(f *Fleet, n int) string {
 		return ""
 	}
 	for i := range s.Variants {
-		for _, c := range f.Calls {
+		for _, c := range Edges(f.Calls) {
 			p := s.Variants[i].PolicyOf(f.Name, c.To)
 			switch {
 			case f.Consumes() && p.Kafka.Drain.MaxRate > 0:
@@ -278,7 +287,7 @@ func (s *Scenario) divide(n int) {
 		for k := range f.Curve {
 			f.Curve[k].Rate /= float64(n)
 		}
-		f.Calls = slices.Clone(f.Calls) // it may be shared
+		f.Calls = ownCalls(f.Calls)
 		for _, p := range fleetParts(f, n) {
 			*p.value /= p.by
 		}
@@ -286,7 +295,7 @@ func (s *Scenario) divide(n int) {
 	eachList(s, func(prefix string, services []Service) {
 		for i := range services {
 			x := &services[i]
-			x.Calls = slices.Clone(x.Calls)
+			x.Calls = ownCalls(x.Calls)
 			parts, rest := serviceParts(prefix, x, n)
 			for _, p := range parts {
 				*p.value /= p.by
@@ -296,4 +305,13 @@ func (s *Scenario) divide(n int) {
 			x.SlowsQueued *= float64(rest)
 		}
 	})
+}
+
+// ownCalls copies calls that may be shared.
+func ownCalls(calls []Call) []Call {
+	calls = slices.Clone(calls)
+	for i := range calls {
+		calls[i].Else = slices.Clone(calls[i].Else)
+	}
+	return calls
 }

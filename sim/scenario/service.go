@@ -51,6 +51,16 @@ type Service struct {
 	// OptimisticLock makes all requests write the same row. A request succeeds only if no other finished since its work
 	// began; else it is answered 409, which callers may retry.
 	OptimisticLock bool `yaml:"optimisticLock" example:"true"`
+	// Cache makes the service a cache, which callers ask before they ask another service.
+	Cache Cache `yaml:"cache"`
+	// Start is how a replica comes up.
+	Start Start `yaml:"start"`
+	// Crash is what a replica dies of. Default: it does not.
+	Crash Crash `yaml:"crash"`
+	// Probes ask replicas how they are. Default: nobody asks.
+	Probes Probes `yaml:"probes"`
+	// Autoscale adds and removes replicas. Default: replicas stay as many as they are.
+	Autoscale Autoscale `yaml:"autoscale"`
 }
 
 // The ways to choose a replica.

@@ -100,11 +100,11 @@ func (p *page) policies(s *scenario.Scenario, v *scenario.Variant) {
 		}
 	}
 	for i := range s.Clients {
-		edge(s.Clients[i].Name, s.Clients[i].Calls)
+		edge(s.Clients[i].Name, scenario.Edges(s.Clients[i].Calls))
 	}
 	services := s.ServicesOf(v)
 	for i := range services {
-		edge(services[i].Name, services[i].Calls)
+		edge(services[i].Name, scenario.Edges(services[i].Calls))
 	}
 	for line := range strings.Lines(sim.Gates(s, v)) {
 		p.line("  %s", clean(strings.TrimRight(line, "\r\n")))

@@ -16,9 +16,8 @@
 // # What is not here
 //
 // Erlang's A formula, in which callers lose patience after exponential times: an attempt timeout is a constant.
-// Constant patience is here instead (M/M/c+D). The crash loop of Site Reliability Engineering, chapter 22: services of
-// the model get slow and refuse, but they do not crash of load. Breakers that compare all calls of a client's life: no
-// policy of ours does that. Decorrelated jitter where its cap matters: ours is drawn below the cap, by design. The
+// Constant patience is here instead (M/M/c+D). Breakers that compare all calls of a client's life: no policy of ours
+// does that. Decorrelated jitter where its cap matters: ours is drawn below the cap, by design. The
 // table lists, with both numbers, what was tried and does not match.
 //
 // Three things are set here and not by a source. The two capacities of the garbage collector are read off the published
