@@ -131,12 +131,20 @@ func (r *Result) Err() error {
 		v := &r.Variants[i]
 		for _, x := range v.Expectations {
 			if x.Verdict != Pass {
-				problems = append(problems, fmt.Errorf("%s, variant %s: %s: %s (held in %d of %d runs)", r.Name, v.Name, x.Verdict,
-					x.Text, x.Held, x.Runs))
+				problems = append(problems, fmt.Errorf("%s, variant %s: %s: %s (held in %d of %d runs%s)", r.Name, v.Name,
+					x.Verdict, x.Text, x.Held, x.Runs, then("; ", x.Where)))
 			}
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// then is a text behind a separator; nothing if there is no text.
+func then(separator, text string) string {
+	if text == "" {
+		return ""
+	}
+	return separator + text
 }
 
 // expectations of a variant: those of the scenario and its own.

@@ -27,7 +27,8 @@ type outcome struct {
 	measures  []float64 // of the standard list
 	collapsed bool
 	recovery  float64
-	before    float64   // goodput before the trouble
+	before    float64 // goodput of all fleets together: of the whole run where advice looks, else before the trouble
+	fleets    []fleetOutcome
 	goodput   []float64 // per coarse bin
 	path      Path
 	events    int64
@@ -155,6 +156,7 @@ func (st *study) variant(s *scenario.Scenario, v *scenario.Variant) (*VariantRes
 	if err := st.extras(s, v, result); err != nil {
 		return nil, err
 	}
+	result.NotCovered = st.notCovered(s, v, result, all)
 	return result, nil
 }
 

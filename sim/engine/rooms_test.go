@@ -18,7 +18,7 @@ import (
 var rooms = [][]string{
 	{"doc.go"},
 	{"slab.go"}, {"line.go"}, {"load.go"}, {"topology.go"}, {"world.go"},
-	{"histogram.go"}, {"record.go", "topicrecord.go", "value.go", "blank.go"}, {"family.go"}, {"trace.go"},
+	{"histogram.go"}, {"record.go", "topicrecord.go", "value.go", "lasting.go", "blank.go"}, {"family.go"}, {"trace.go"},
 	{"recorder.go", "detail.go"},
 	{"traffic.go", "tree.go", "chance.go"},
 	{"replica.go"}, {"gate.go"}, {"server.go", "handshake.go"},
