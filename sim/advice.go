@@ -74,7 +74,7 @@ func (st *study) advice(s *scenario.Scenario, v *scenario.Variant) ([]Advice, er
 // wantsCollapse reports a scenario that is there to show the storm: nobody needs advice against what he expects.
 func wantsCollapse(expected []expect.Expectation) bool {
 	for i := range expected {
-		if x := &expected[i]; x.Measure == "collapse" && (x.Op == expect.Above || x.Op == expect.AtLeast) {
+		if expected[i].WantsCollapse() {
 			return true
 		}
 	}

@@ -94,7 +94,13 @@ func (l *assumptions) model(s *scenario.Scenario) {
 		"share of the goodput before the trouble that counts as recovered, from then on")
 	l.add("model.hold", m.Hold.String(), m.Hold == time.Second, "how long it has to last")
 	l.add("model.collapsed", percent(m.Collapsed), m.Collapsed == 0.9,
-		"below this share of the goodput before, over the last quarter of the time after the trouble, a run has collapsed")
+		"below this share of the goodput before, over the last quarter of the time after the trouble, a fleet has "+
+			"collapsed, and with any fleet the run")
+	if len(s.Clients) > 1 {
+		l.add("fleets with few requests", "get the benefit of the doubt", true, fmt.Sprintf("of several fleets, one of "+
+			"which fewer than %d requests show how it ends has collapsed only if the 95 %% interval of its goodput says so, "+
+			"and is back when 20 requests, or a quarter of the time after the trouble, say so", engine.LeastRequests))
+	}
 }
 
 func (l *assumptions) fleet(f *scenario.Fleet) {

@@ -86,7 +86,8 @@ func newVariantResult(s *scenario.Scenario, v *scenario.Variant, expected, stand
 		Expectations: []ExpectationResult{},
 		Measures:     []Measure{},
 		Notes:        notes(s, v, all),
-		Recovery:     recoveries(all),
+		Recovery:     recoveries(column(all, func(o *outcome) float64 { return o.recovery })),
+		Fleets:       fleetResults(s, all),
 		Fan:          fanOf(all, all[0].record),
 		Policy:       policies(s, v),
 		Paths:        []Path{},
@@ -110,6 +111,7 @@ func newVariantResult(s *scenario.Scenario, v *scenario.Variant, expected, stand
 	for i, t := range tallies(expected, all) {
 		x := &expected[i]
 		e := expectationResult(x, t, column(all, func(o *outcome) float64 { return o.values[i] }))
+		e.Where = whereOf(s, x, all)
 		r.Verdict = worse(r.Verdict, e.Verdict)
 		r.Expectations = append(r.Expectations, e)
 	}
@@ -146,11 +148,11 @@ func shareOf(count, runs int) Share {
 	return Share{Share: float64(count) / float64(runs), Low: low, High: high}
 }
 
-// recoveries lists the times to recovery of the runs that recovered.
-func recoveries(all []outcome) []float64 {
+// recoveries lists those of the times to recovery that are some, ascending.
+func recoveries(all []float64) []float64 {
 	times := []float64{}
-	for i := range all {
-		if t := all[i].recovery; !math.IsNaN(t) && !math.IsInf(t, 0) {
+	for _, t := range all {
+		if !math.IsNaN(t) && !math.IsInf(t, 0) {
 			times = append(times, t)
 		}
 	}

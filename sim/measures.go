@@ -29,6 +29,13 @@ func standardMeasures(s *scenario.Scenario, v *scenario.Variant) []expect.Expect
 	for _, w := range windows {
 		add("goodput", "", w, 0)
 	}
+	if len(s.Clients) > 1 {
+		for i := range s.Clients {
+			for _, w := range windows {
+				add("goodput", s.Clients[i].Name, w, 0)
+			}
+		}
+	}
 	for _, w := range windows {
 		add("refused", "", w, 0)
 	}
@@ -185,6 +192,7 @@ func lookAt(r *engine.Record, expected, standard []expect.Expectation, i int) ou
 	o.collapsed = r.Value(&expect.Expectation{Measure: "collapse"}) > 0
 	o.recovery = r.Value(&expect.Expectation{Measure: "recovery"})
 	o.before = r.Value(&expect.Expectation{Measure: "goodput", Window: expect.Before})
+	o.fleets = fleetsOf(r)
 	o.goodput = goodputOf(r)
 	if i < mostPaths {
 		o.path = Path{Seed: r.Seed, Wait: waitsOf(r), Goodput: o.goodput}

@@ -29,11 +29,23 @@ func notes(s *scenario.Scenario, v *scenario.Variant, all []outcome) []string {
 			"after any time is goodput; look at latency", strings.Join(names, ", ")))
 	}
 	if begin, _ := s.Trouble(); begin > 0 && begin < s.Duration && !s.IsPopulation() {
-		before := expect.NewSample(column(all, func(o *outcome) float64 { return o.before }))
+		list = append(list, unwell(s, all)...)
+	}
+	return list
+}
+
+// unwell names the fleets whose goodput is low before anything goes wrong.
+func unwell(s *scenario.Scenario, all []outcome) []string {
+	var list []string
+	for k := range s.Clients {
+		before := expect.NewSample(column(all, func(o *outcome) float64 { return o.fleets[k].before }))
 		if median := before.Quantile(0.5); before.N() > 0 && median < healthy {
-			list = append(
-				list, fmt.Sprintf("goodput is %.1f %% before the trouble: overloaded or failing anyway, and recovery is relative "+
-					"to that", 100*median))
+			whose := "goodput"
+			if len(s.Clients) > 1 {
+				whose += " of " + s.Clients[k].Name
+			}
+			list = append(list, fmt.Sprintf("%s is %.1f %% before the trouble: overloaded or failing anyway, and recovery "+
+				"is relative to that", whose, 100*median))
 		}
 	}
 	return list

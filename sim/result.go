@@ -51,9 +51,13 @@ type VariantResult struct {
 	Verdict      string              `json:"verdict"`
 	Expectations []ExpectationResult `json:"expectations"`
 	// what a reader should know before he believes the numbers
-	Notes    []string  `json:"notes"`
-	Collapse Share     `json:"collapse"`   // runs in which goodput stayed down
-	Recovery []float64 `json:"recoveries"` // seconds, of the runs that recovered, ascending
+	Notes []string `json:"notes"`
+	// what the verdict does not say, to be read beside it: a fleet that no fault reaches, or a margin nobody looked for
+	NotCovered []string `json:"notCovered"`
+	// how each fleet fared, where there are several
+	Fleets   []FleetResult `json:"fleets,omitempty"`
+	Collapse Share         `json:"collapse"`   // runs in which goodput stayed down, of any fleet
+	Recovery []float64     `json:"recoveries"` // seconds, of the runs in which all fleets recovered, ascending
 	// runs with nothing to recover to, or in which nothing was offered after the trouble
 	NoRecovery  int          `json:"recoveriesUnmeasured"`
 	Measures    []Measure    `json:"measures"`              // a standard list, for tables
@@ -68,6 +72,16 @@ type VariantResult struct {
 	Cohort      *CohortCheck `json:"cohort,omitempty"` // of a fleet counted in cohorts
 	Events      int64        `json:"events"`
 	Attempts    int64        `json:"attempts"`
+}
+
+// FleetResult is how one of several fleets fared.
+type FleetResult struct {
+	Name       string    `json:"name"`
+	Collapse   Share     `json:"collapse"`   // of the runs in which it can be said: not those in which it offered nothing
+	Judged     int       `json:"judgedRuns"` // how many those are
+	Recovery   []float64 `json:"recoveries"` // seconds, of the runs in which it recovered, ascending
+	NoRecovery int       `json:"recoveriesUnmeasured"`
+	Requests   int       `json:"judgedRequests"` // on which a run's verdict rests, the median over the runs
 }
 
 // CohortCheck says how well cohorts agree with clients that run one by one.
@@ -85,14 +99,16 @@ type Share struct {
 
 // ExpectationResult is the verdict on one expectation.
 type ExpectationResult struct {
-	Text       string    `json:"text"`
-	Verdict    string    `json:"verdict"`
-	Runs       int       `json:"runs"`
-	Held       int       `json:"held"`
-	Unmeasured int       `json:"unmeasured"`
-	Held95     Share     `json:"interval"`
-	Needed     float64   `json:"neededShare"`
-	Value      Quantiles `json:"value"` // of what was measured, in the unit of the expectation
+	Text       string `json:"text"`
+	Verdict    string `json:"verdict"`
+	Runs       int    `json:"runs"`
+	Held       int    `json:"held"`
+	Unmeasured int    `json:"unmeasured"`
+	// of an expectation about all fleets, where there are several: who collapsed, or came back last, in how many runs
+	Where  string    `json:"where,omitempty"`
+	Held95 Share     `json:"interval"`
+	Needed float64   `json:"neededShare"`
+	Value  Quantiles `json:"value"` // of what was measured, in the unit of the expectation
 }
 
 // Measure is one measured number over all runs.
@@ -188,16 +204,19 @@ type Refusal struct {
 
 // Margin is the distance to the cliff along one dimension.
 type Margin struct {
-	Dimension string  `json:"dimension"` // "load", "trouble" (its length), "capacity"
-	Unit      string  `json:"unit"`
-	Here      float64 `json:"here"`
-	Cliff     float64 `json:"cliff"`  // where the verdict turns, the middle of the bracket
-	Low       float64 `json:"low"`    // bracket
-	High      float64 `json:"high"`   // bracket
-	Beyond    bool    `json:"beyond"` // no cliff was found up to High (for capacity: down to Low)
-	Stands    bool    `json:"stands"` // whether the scenario itself stands, on the safe side
-	Runs      int     `json:"runs"`   // how many runs the search took
-	Text      string  `json:"text"`   // "stands up to 1.8 × the load (18,000 requests/s)"
+	Dimension string `json:"dimension"` // "load", "trouble" (its length), "capacity"
+	// whose margin it is, where one of several fleets differs; all loads grow together, the values are its own
+	Fleet  string  `json:"fleet,omitempty"`
+	Unit   string  `json:"unit"` // requests/s, users, requests (once), factor (several of these), s, share
+	Here   float64 `json:"here"`
+	Cliff  float64 `json:"cliff"`            // where the verdict turns, the middle of the bracket
+	Low    float64 `json:"low"`              // bracket
+	High   float64 `json:"high"`             // bracket
+	Beyond bool    `json:"beyond"`           // no cliff was found up to High (for capacity: down to Low)
+	Stands bool    `json:"stands"`           // whether the scenario itself stands, on the safe side
+	Runs   int     `json:"runs"`             // how many runs the search took
+	Breaks string  `json:"breaks,omitempty"` // what happens on the other side: "collapses", "misses recovery < 20s"
+	Text   string  `json:"text"`             // "stands up to 1.8 × the load (18,000 requests/s)"
 }
 
 // CliffMap is the share of collapsed runs over load and length of the trouble.

@@ -37,19 +37,28 @@ type Progress struct {
 // Run makes a study of a scenario. When ctx is done it returns what is known so far, with Interrupted set. An error
 // means that there is nothing to judge: the scenario cannot be run, or ctx was done before the first run ended.
 func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Result, error) {
+	o.settle(s)
+	chosen, err := choose(s, o.Variants)
+	if err != nil {
+		return nil, err
+	}
+	return (&study{ctx: ctx, options: o}).all(s, chosen)
+}
+
+// settle fills in what a scenario or the machine decides.
+func (o *Options) settle(s *scenario.Scenario) {
 	o.Seed = cmp.Or(o.Seed, 1)
 	o.Runs = cmp.Or(o.Runs, max(s.Runs, 1))
 	if o.Parallel == 0 {
 		o.Parallel = runtime.GOMAXPROCS(0)
 	}
-	chosen, err := choose(s, o.Variants)
-	if err != nil {
-		return nil, err
-	}
-	r := newResult(s, o)
-	study := &study{ctx: ctx, options: o}
+}
+
+// all makes the study of the variants chosen.
+func (st *study) all(s *scenario.Scenario, chosen []*scenario.Variant) (*Result, error) {
+	r := newResult(s, st.options)
 	for _, v := range chosen {
-		result, err := study.variant(s, v)
+		result, err := st.variant(s, v)
 		if err != nil {
 			return nil, err
 		}
@@ -58,13 +67,13 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Result, error) 
 			break
 		}
 		r.Variants = append(r.Variants, *result)
-		if ctx.Err() != nil {
+		if st.ctx.Err() != nil {
 			r.Interrupted = true
 			break
 		}
 	}
 	if len(r.Variants) == 0 {
-		return nil, context.Cause(ctx)
+		return nil, context.Cause(st.ctx)
 	}
 	r.Verdict = worst(r.Variants)
 	return r, nil
@@ -131,12 +140,20 @@ func (r *Result) Err() error {
 		v := &r.Variants[i]
 		for _, x := range v.Expectations {
 			if x.Verdict != Pass {
-				problems = append(problems, fmt.Errorf("%s, variant %s: %s: %s (held in %d of %d runs)", r.Name, v.Name, x.Verdict,
-					x.Text, x.Held, x.Runs))
+				problems = append(problems, fmt.Errorf("%s, variant %s: %s: %s (held in %d of %d runs%s)", r.Name, v.Name,
+					x.Verdict, x.Text, x.Held, x.Runs, then("; ", x.Where)))
 			}
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// then is a text behind a separator; nothing if there is no text.
+func then(separator, text string) string {
+	if text == "" {
+		return ""
+	}
+	return separator + text
 }
 
 // expectations of a variant: those of the scenario and its own.

@@ -18,7 +18,8 @@ type study struct {
 	mu  sync.Mutex
 	now Progress
 
-	base *baseline // the first variant, once it was run
+	base   *baseline             // the first variant, once it was run
+	stored map[string][]ShardRun // runs that shards made, by variant, in the order of the seeds; nil for none
 }
 
 // outcome is what is kept of one run.
@@ -27,7 +28,8 @@ type outcome struct {
 	measures  []float64 // of the standard list
 	collapsed bool
 	recovery  float64
-	before    float64   // goodput before the trouble
+	before    float64 // goodput of all fleets together: of the whole run where advice looks, else before the trouble
+	fleets    []fleetOutcome
 	goodput   []float64 // per coarse bin
 	path      Path
 	events    int64
@@ -40,6 +42,17 @@ type outcome struct {
 // There are fewer when the study was interrupted. look chooses what is kept of a run; it may run on several goroutines.
 func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count int, detail bool,
 	look func(i int, r *engine.Record) outcome) ([]outcome, error) {
+	seeds := make([]int, count)
+	for i := range seeds {
+		seeds[i] = first + i
+	}
+	return st.each(s, v, seeds, detail, look)
+}
+
+// each is batch for the seeds with these numbers, from 0.
+func (st *study) each(s *scenario.Scenario, v *scenario.Variant, seeds []int, detail bool,
+	look func(i int, r *engine.Record) outcome) ([]outcome, error) {
+	count := len(seeds)
 	outcomes := make([]outcome, count)
 	var (
 		next    atomic.Int64
@@ -55,11 +68,12 @@ func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count i
 					return
 				}
 				var r *engine.Record
-				r, err = run(st.options.Seed+uint64(first+i), detail && first+i == 0, func() bool { return st.ctx.Err() != nil })
+				n := seeds[i]
+				r, err = run(st.options.Seed+uint64(n), detail && n == 0, func() bool { return st.ctx.Err() != nil })
 				if r == nil {
 					break
 				}
-				outcomes[i] = look(first+i, r)
+				outcomes[i] = look(n, r)
 				outcomes[i].made = true
 				st.made(r.Events)
 			}
@@ -130,7 +144,7 @@ func (st *study) variant(s *scenario.Scenario, v *scenario.Variant) (*VariantRes
 		checkpoints = checkpoints[:1]
 	}
 	for _, upTo := range checkpoints {
-		more, err := st.batch(s, v, len(all), upTo-len(all), true, look)
+		more, err := st.more(s, v, len(all), upTo-len(all), look)
 		if err != nil {
 			return nil, err
 		}
@@ -155,6 +169,7 @@ func (st *study) variant(s *scenario.Scenario, v *scenario.Variant) (*VariantRes
 	if err := st.extras(s, v, result); err != nil {
 		return nil, err
 	}
+	result.NotCovered = st.notCovered(s, v, result, all)
 	return result, nil
 }
 

@@ -19,10 +19,8 @@ func (r *Record) Value(x *expect.Expectation) float64 {
 	seconds := float64(to-from) * r.Bin.Seconds()
 	offered := sum(f.Offered, from, to)
 	switch x.Measure {
-	case "collapse":
-		return r.collapsed()
-	case "recovery":
-		return Recovery(f.Good, f.Offered, r.Bin, r.End, r.normal(f), r.Model.Recovered, r.Model.Hold)
+	case "collapse", "recovery":
+		return r.ofFleets(x.Measure, x.Subject)
 	case "served":
 		return r.served(f, x.Quantile)
 	case "serving":
@@ -87,6 +85,10 @@ func (r *Record) ofService(x *expect.Expectation, s *ServiceRecord, from, to int
 		return r.load(s, from, to)
 	case "yield":
 		return r.yield(s, from, to, x.Quantile)
+	case "collapse":
+		return r.serviceCollapsed(s)
+	case "recovery":
+		return r.serviceRecovery(s)
 	case "response":
 		h := merged(&s.Response, x.Window)
 		return h.Quantile(x.Quantile)
@@ -220,41 +222,6 @@ func (r *Record) together() *FleetRecord {
 // Together is all fleets as one.
 func (r *Record) Together() *FleetRecord { return r.fleet("") }
 
-// normal is the goodput before the trouble, as a share of what was offered; 1 where nothing was offered before it.
-func (r *Record) normal(f *FleetRecord) float64 {
-	_, to := r.bins(expect.Before)
-	if share := ratio(sum(f.Good, 0, to), sum(f.Offered, 0, to)); share >= 0 {
-		return share
-	}
-	return 1
-}
-
-// collapsed is 1 when the trouble is over and goodput stays down: over the last quarter of the time after it. Where
-// nothing is offered then, all requests of the run count. A run in which most requests failed before the trouble has
-// nothing to come back to: it counts as collapsed too.
-func (r *Record) collapsed() float64 {
-	f := r.fleet("")
-	from, to := r.bins(expect.After)
-	from = to - (to-from+3)/4
-	share := ratio(sum(f.Good, from, to), sum(f.Offered, from, to))
-	if math.IsNaN(share) { // users who wait for ever offer nothing: what became of them since the trouble began?
-		begin, _ := r.bins(expect.During)
-		share = ratio(sum(f.Good, begin, to), sum(f.Offered, begin, to))
-	}
-	if math.IsNaN(share) {
-		share = ratio(sum(f.Good, 0, to), sum(f.Offered, 0, to))
-	}
-	normal := r.normal(f)
-	if r.Begin >= r.Duration { // nothing went wrong: all should be well
-		normal = 1
-	}
-	const most = 0.5
-	if share < r.Model.Collapsed*normal || normal < most {
-		return 1
-	}
-	return 0
-}
-
 // userVisible is for how long, in seconds, goodput was below what counts as recovered; counted in stretches of Hold.
 func (r *Record) userVisible(f *FleetRecord) float64 {
 	step := max(int(r.Model.Hold/r.Bin), 1)
@@ -295,37 +262,6 @@ func (r *Record) serving(f *FleetRecord) float64 {
 		return math.Inf(1)
 	}
 	return (f.Serving - r.End).Seconds()
-}
-
-// Recovery is the time in seconds from the end of the trouble until goodput is back: the first moment from which on it
-// is at the share recovered of normal over the next stretch of hold, and on average until the end of the series. The
-// average keeps a lull in a storm from counting as its end. It is +Inf when that never happens, and NaN when there was
-// no goodput before to come back to. good is how many of the requests offered in a bin were answered in time.
-func Recovery(
-	good, offered []uint32, bin, troubleEnd time.Duration, normal, recovered float64, hold time.Duration,
-) float64 {
-	if normal <= 0 {
-		return math.NaN()
-	}
-	width := max(int((hold+bin-1)/bin), 1)
-	var restGood, restOffered float64
-	first := int((troubleEnd + bin - 1) / bin)
-	for b := first; b < len(offered); b++ {
-		restGood += float64(good[b])
-		restOffered += float64(offered[b])
-	}
-	if restOffered == 0 {
-		return math.NaN()
-	}
-	back := func(good, offered float64) bool { return offered > 0 && good >= recovered*normal*offered }
-	for b := first; b+width <= len(offered); b++ {
-		if back(sum(good, b, b+width), sum(offered, b, b+width)) && back(restGood, restOffered) {
-			return (time.Duration(b)*bin - troubleEnd).Seconds()
-		}
-		restGood -= float64(good[b])
-		restOffered -= float64(offered[b])
-	}
-	return math.Inf(1)
 }
 
 func merged(all *[4]Histogram, w expect.Window) *Histogram {

@@ -62,9 +62,17 @@ func suggest(word string, known []string) string {
 	if near := nearest.To(word, known); near != "" {
 		return "did you mean " + near + "?"
 	}
+	return "there are: " + some(known)
+}
+
+// some lists words, not too many.
+func some(words []string) string {
 	const most = 20
-	if len(known) > most {
-		known = append(slices.Clone(known[:most]), "…")
+	switch {
+	case len(words) == 0:
+		return "none"
+	case len(words) > most:
+		words = append(slices.Clone(words[:most]), "…")
 	}
-	return "there are: " + strings.Join(known, ", ")
+	return strings.Join(words, ", ")
 }

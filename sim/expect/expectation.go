@@ -3,6 +3,8 @@ package expect
 import (
 	"slices"
 	"strings"
+
+	"github.com/abate-go/abate/internal/nearest"
 )
 
 // DefaultShare is the share of runs in which an expectation must hold when its text does not say.
@@ -92,13 +94,16 @@ func (e *Expectation) share() float64 {
 }
 
 // Check reports whether the subject exists. names returns the services or the fleets of the scenario. The error is of
-// type [Errors]; its column is that of the subject in Text, or in String if Text is empty.
+// type [Errors], and lists what there is; its column is that of the subject in Text, or in String if Text is empty.
 func (e *Expectation) Check(names func(SubjectKind) []string) error {
 	m := measure(e.Measure)
 	if m == nil || e.Subject == "" {
 		return nil
 	}
-	known := names(m.Subject)
+	known, other := names(m.Subject), Fleet+Service-m.Subject
+	if m.Subject == FleetOrService {
+		known, other = slices.Concat(names(Fleet), names(Service)), NoSubject
+	}
 	if slices.Contains(known, e.Subject) {
 		return nil
 	}
@@ -108,14 +113,48 @@ func (e *Expectation) Check(names func(SubjectKind) []string) error {
 	}
 	p := parser{text: text}
 	p.read()
-	other := Fleet + Service - m.Subject
 	problem, fix := quote(e.Subject)+" is not a "+m.Subject.String(), suggest(e.Subject, known)
 	switch {
-	case slices.Contains(names(other), e.Subject):
+	case other != NoSubject && slices.Contains(names(other), e.Subject):
 		problem = quote(e.Subject) + " is a " + other.String() + ", but " + m.Name + " is about a " + m.Subject.String()
+		if m.Name == "goodput" {
+			fix += "; what a service does for its callers is its yield: yield(" + e.Subject + ")"
+		}
 	case len(known) == 0:
 		fix = "the scenario has no " + m.Subject.String()
+	case m.Subject == FleetOrService:
+		fix = listed(e.Subject, names(Fleet), names(Service))
 	}
 	p.fail(p.subjectAt, problem, fix)
 	return p.errs[len(p.errs)-1:]
 }
+
+// listed says which fleets and services there are, and which of them may have been meant.
+func listed(word string, fleets, services []string) string {
+	var parts []string
+	if near := nearest.To(word, slices.Concat(fleets, services)); near != "" {
+		parts = append(parts, "did you mean "+near+"?")
+	}
+	return strings.Join(append(parts, "fleets: "+some(fleets)+"; services: "+some(services)), " ")
+}
+
+// wishes reports whether less of the measure is better, or more; neither for what says how a run was, such as offered.
+func (e *Expectation) wishes() (lower, higher bool) {
+	switch e.Measure {
+	case "goodput", "yield":
+		return false, true
+	case "offered", "limit", "utilization":
+		return false, false
+	}
+	return true, false
+}
+
+// Protects reports whether the expectation asks for something good, such as `collapse < 1%` or `goodput(after) > 95%`.
+// Others are there to show a storm (`collapse > 90%`) or to say what a run is like (`offered > 900/s`).
+func (e *Expectation) Protects() bool {
+	lower, higher := e.wishes()
+	return lower && e.Op.upper() || higher && !e.Op.upper()
+}
+
+// WantsCollapse reports whether the expectation is there to show that something collapses.
+func (e *Expectation) WantsCollapse() bool { return e.ofRuns() && !e.Op.upper() }

@@ -27,12 +27,13 @@ type SubjectKind uint8
 
 // The kinds of subjects.
 const (
-	NoSubject SubjectKind = iota // the run as a whole
-	Fleet                        // a group of clients; all of them when none is named
-	Service                      // something that is called
+	NoSubject      SubjectKind = iota // the run as a whole
+	Fleet                             // a group of clients; all of them when none is named
+	Service                           // something that is called
+	FleetOrService                    // either; all fleets when none is named
 )
 
-var subjectNames = [...]string{"run", "fleet", "service"}
+var subjectNames = [...]string{"run", "fleet", "service", "fleet or service"}
 
 // String is the kind in a word, for instance "service".
 func (k SubjectKind) String() string { return word(subjectNames[:], int(k)) }
@@ -156,12 +157,13 @@ func (m Measure) Form() string {
 func Measures() []Measure { return slices.Clone(measures) }
 
 var measures = []Measure{
-	{Name: "collapse", Kind: Share,
-		Meaning: "share of runs in which goodput stays down after the last fault is over; 1 in a run that did, 0 in one " +
-			"that did not",
+	{Name: "collapse", Kind: Share, Subject: FleetOrService, SubjectNeed: Optional,
+		Meaning: "share of runs in which goodput stays down after the last fault is over, of any fleet when none is " +
+			"named; of a service, its useful work; 1 in a run that did, 0 in one that did not",
 		Example: "collapse < 1%"},
-	{Name: "recovery", Kind: Duration, Subject: Fleet, SubjectNeed: Optional,
-		Meaning: "time from the end of the last fault until goodput is back; infinite in a run where it never is",
+	{Name: "recovery", Kind: Duration, Subject: FleetOrService, SubjectNeed: Optional,
+		Meaning: "time from the end of the last fault until goodput is back, of the last fleet when none is named; of a " +
+			"service, its useful work; infinite in a run where it never is",
 		Example: "recovery < 10s in 99% of runs"},
 	{Name: "goodput", Kind: Share, Subject: Fleet, SubjectNeed: Optional, Window: true,
 		Meaning: "share of offered requests that were answered in time",

@@ -47,6 +47,10 @@ func TestReadsEveryForm(t *testing.T) {
 		{"retries <= 0/s", "retries <= 0/s in 90% of runs", expect.Expectation{
 			Measure: "retries", Op: expect.AtMost, Share: 0.9,
 		}},
+		{"collapse( batch ) <1%", "collapse(batch) < 1%",
+			expect.Expectation{Measure: "collapse", Subject: "batch", Op: expect.Below, Value: 0.01}},
+		{"recovery(batch) < 10s", "recovery(batch) < 10s in 90% of runs",
+			expect.Expectation{Measure: "recovery", Subject: "batch", Op: expect.Below, Value: 10, Share: 0.9}},
 		{"recovery > 60s", "recovery > 1m0s in 90% of runs", expect.Expectation{
 			Measure: "recovery", Op: expect.Above, Value: 60, Share: 0.9,
 		}},
@@ -116,8 +120,12 @@ column 15: there is a second comparison; write two expectations, one per line`},
 		{"goodput(a, b) > 95%", `column 12: "b" is a second name after "a"; write one expectation per line`},
 		{"goodput(a b) > 95%", `column 9: "a b" is not a name; names have no spaces, brackets or comparisons and at most ` +
 			`100 bytes; a comma stands between two arguments`},
-		{"collapse(db) < 1%", `column 10: collapse is not about "db" but about the whole run; write collapse`},
-		{"recovery(after) < 1s", "column 10: recovery has no window; write recovery([fleet])"},
+		{"connections(db, after) < 1", "column 17: connections has no window; write connections(service)"},
+		{"collapse(a, b) < 1%", `column 13: "b" is a second name after "a"; write one expectation per line`},
+		{"collapse(after) < 1%", "column 10: collapse has no window; write collapse([fleet or service])"},
+		{"collapse(p99, db) < 1%", "column 10: collapse has no quantile; write collapse([fleet or service])"},
+		{"collapse(db) < 1% in 90% of runs", `column 19: collapse is itself a share of runs; leave out "in 90% of runs"`},
+		{"recovery(after) < 1s", "column 10: recovery has no window; write recovery([fleet or service])"},
 		{"goodput(p99) > 95%", "column 9: goodput has no quantile; write goodput([fleet][, window])"},
 		{"latency(p999) < 1s", `column 9: "p999" is not a quantile; write p99.9`},
 		{"latency(p100) < 1s", `column 9: "p100" is out of range; quantiles are above p0 and below p100; write p50, p99 or ` +
@@ -231,7 +239,8 @@ func TestEveryMeasureHasAnExampleOfItsForm(t *testing.T) {
 		}
 	}
 	forms := map[string]string{
-		"collapse": "collapse", "recovery": "recovery([fleet])", "latency": "latency(quantile[, fleet][, window])",
+		"collapse": "collapse([fleet or service])", "recovery": "recovery([fleet or service])",
+		"latency":   "latency(quantile[, fleet][, window])",
 		"queueWait": "queueWait(service[, window][, quantile])", "retries": "retries([service][, window])",
 	}
 	for _, m := range expect.Measures() {
@@ -276,7 +285,14 @@ func TestChecksNames(t *testing.T) {
 		{"queue(queue) < 10", `column 7: "queue" is not a service; there are: payment-db, payment`},
 		{"queue(phones) < 10", `column 7: "phones" is a fleet, but queue is about a service; there are: payment-db, payment`},
 		{"goodput(payment) > 95%", `column 9: "payment" is a service, but goodput is about a fleet; there are: checkout, ` +
-			`phones`},
+			`phones; what a service does for its callers is its yield: yield(payment)`},
+		{"collapse(phones) < 1%", ""},
+		{"collapse(payment) < 1%", ""},
+		{"recovery(checkout) < 1s", ""},
+		{"collapse(phoness) < 1%", `column 10: "phoness" is not a fleet or service; did you mean phones? fleets: ` +
+			`checkout, phones; services: payment-db, payment`},
+		{"recovery(x) < 1s", `column 10: "x" is not a fleet or service; fleets: checkout, phones; services: payment-db, ` +
+			`payment`},
 	}
 	for _, tt := range tests {
 		e, err := expect.Parse(tt.text)
@@ -338,6 +354,8 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add("latency(p99.9, checkout, after) <= 1m30s in 99.9% of runs")
 	f.Add("godput(a b, = 1,2 in 5% of run")
+	f.Add("collapse(checkout) < 1%")
+	f.Add("recovery(payment-db) <= 1m30s in 60% of runs")
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := expect.Parse(text)
 		if err != nil {

@@ -42,7 +42,7 @@ func (v *view) cliff() section {
 	sec := section{Title: "How far from the cliff", ID: "cliff", Class: "two"}
 	for i := range v.variant.Margins {
 		m := &v.variant.Margins[i]
-		sec.Facts = append(sec.Facts, fact{Name: dimension(m.Dimension), Value: m.Text, Small: bracket(m)})
+		sec.Facts = append(sec.Facts, fact{Name: dimension(m), Value: m.Text, Small: bracket(m)})
 	}
 	sec.Map = newCliffMap(v.variant.Map)
 	switch {
@@ -61,11 +61,14 @@ func (v *view) cliff() section {
 }
 
 // dimension names what a margin varies.
-func dimension(d string) string {
-	if d == "trouble" {
+func dimension(m *sim.Margin) string {
+	switch {
+	case m.Dimension == "trouble":
 		return "trouble length"
+	case m.Fleet != "":
+		return m.Dimension + " of " + m.Fleet
 	}
-	return d
+	return m.Dimension
 }
 
 // bracket says between which values the verdict changes, and after how many runs that was known.

@@ -183,3 +183,28 @@ func TestFewArrivalsAreCountedInWholeNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestSeveralFleetsAreNamed looks for who it was that collapsed, and for what a PASS does not cover, beside it.
+func TestSeveralFleetsAreNamed(t *testing.T) {
+	r := study(recovers)
+	v := &r.Variants[0]
+	v.Fleets = []sim.FleetResult{
+		{Name: "shop", Judged: 400, Recovery: []float64{0}, NoRecovery: 400},
+		{Name: "batch", Collapse: sim.Share{Share: 1, Low: 0.99, High: 1}, Judged: 400},
+	}
+	v.Expectations[0].Where = "batch was the last in 400 of 400 runs"
+	v.NotCovered = []string{"shop in trouble: no fault reaches it or what it calls"}
+	v.Margins = append(v.Margins, sim.Margin{Dimension: "load", Fleet: "shop", Here: 100, Low: 170, High: 190,
+		Stands: true, Text: "shop stands up to 170 requests/s"})
+	page := parse(t, write(t, r))
+	card := plain(page.all("article", "card")[0].words())
+	for _, want := range []string{"shop 0 %, batch 100 %", "shop –, batch never", "batch was the last in 400 of 400 runs",
+		"Not covered: shop in trouble: no fault reaches it or what it calls", "load of shop 1.7 ×"} {
+		if !strings.Contains(card, want) {
+			t.Errorf("the card does not say %q: %s", want, card)
+		}
+	}
+	if text := plain(page.words()); !strings.Contains(text, "shop stands up to 170 requests/s") {
+		t.Error("the margin of the fleet is not in the section about the cliff")
+	}
+}

@@ -12,12 +12,13 @@ func (p *page) Dense() bool { return p.Overview == nil && len(p.Cards) > roomyCa
 
 // overview holds the cards of many variants as a table: a column per variant.
 type overview struct {
-	Cards  []card
-	Rules  []overviewRule // that all variants have
-	Own    bool           // some have rules of their own
-	Facts  []overviewFact
-	Spark  bool
-	Advice bool
+	Cards      []card
+	Rules      []overviewRule // that all variants have
+	Own        bool           // some have rules of their own
+	Facts      []overviewFact
+	Spark      bool
+	Advice     bool
+	NotCovered bool
 }
 
 // overviewRule is one expectation.
@@ -84,6 +85,7 @@ func newOverview(cards []card) *overview {
 		c.Own = o.own(c)
 		o.Own = o.Own || len(c.Own) > 0
 		o.Spark = o.Spark || c.Spark != nil
+		o.NotCovered = o.NotCovered || len(c.NotCovered) > 0
 		o.Advice = o.Advice || c.Advice != ""
 		for j := range c.Facts {
 			at, ok := facts[c.Facts[j].Name]

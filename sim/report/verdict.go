@@ -36,6 +36,7 @@ type card struct {
 	Facts           []fact
 	Spark           *chart
 	Advice          string // the smallest change that makes it pass
+	NotCovered      []string
 }
 
 // ruling is the verdict on one expectation.
@@ -61,7 +62,7 @@ func (v *view) newCard() card {
 	for i := range v.variant.Expectations {
 		c.Rules = append(c.Rules, newRuling(&v.variant.Expectations[i]))
 	}
-	c.Facts = v.facts()
+	c.Facts, c.NotCovered = v.facts(), v.variant.NotCovered
 	if len(v.variant.Advice) > 0 {
 		c.Advice = v.variant.Advice[0].Change
 	}
@@ -86,6 +87,9 @@ func newRuling(e *sim.ExpectationResult) ruling {
 	}
 	if e.Verdict == "UNDECIDED" && r.Value != "" {
 		r.Held += "; needs " + percent(e.Needed)
+	}
+	if e.Where != "" {
+		r.Held += "; " + e.Where
 	}
 	if e.Unmeasured > 0 {
 		r.Held += "; could not be measured in " + figures.Thousands(float64(e.Unmeasured))
@@ -133,6 +137,9 @@ func (v *view) facts() []fact {
 	facts := []fact{{Name: "P(collapse)", Value: percent(share.Share), Small: "95" + space + "% interval " +
 		between(share), Share: &interval{
 		At: place(share.Share), Low: place(share.Low), Width: place(share.High - share.Low)}}}
+	if where := byFleet(r, func(f *sim.FleetResult) string { return percent(f.Collapse.Share) }); where != "" {
+		facts[0].Small += "; " + where
+	}
 	if m, where := v.worstAmplification(); m != nil {
 		facts = append(facts, fact{Name: "Amplification", Value: maybe(m.Value.P50, unitTimes, nothing),
 			Small: where + ", p95" + space + maybe(m.Value.P95, unitTimes, nothing)})
@@ -145,6 +152,21 @@ func (v *view) facts() []fact {
 			Small: "p5" + space + maybe(m.Value.P05, unitShare, nothing)})
 	}
 	return append(facts, v.marginFact())
+}
+
+// byFleet says a number of each of several fleets; nothing for one.
+func byFleet(r *sim.VariantResult, number func(f *sim.FleetResult) string) string {
+	const most = 5
+	var parts []string
+	for i := range r.Fleets {
+		if f := &r.Fleets[i]; i < most {
+			parts = append(parts, f.Name+space+number(f))
+		}
+	}
+	if more := len(r.Fleets) - most; more > 0 {
+		parts = append(parts, "and "+plural(more, "more fleet", "more fleets"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // measure returns a measure by name, nil when there is none.
@@ -175,12 +197,7 @@ func (v *view) worstAmplification() (worst *sim.Measure, service string) {
 func (v *view) recoveryFact() fact {
 	times, runs := v.variant.Recovery, v.variant.Runs
 	f := fact{Name: "Recovery", Value: "never"}
-	quantile := func(percent int) string { // the same rank as in the terminal and in the measures
-		if i := (runs*percent+99)/100 - 1; i < len(times) {
-			return seconds(times[i])
-		}
-		return "never"
-	}
+	quantile := func(percent int) string { return recovered(times, runs, percent) }
 	switch {
 	case runs == v.variant.NoRecovery: // nothing to recover to
 		f.Value = nothing
@@ -193,7 +210,27 @@ func (v *view) recoveryFact() fact {
 	default:
 		f.Small = "in none of " + plural(runs, "run", "runs")
 	}
+	where := byFleet(v.variant, func(f *sim.FleetResult) string {
+		if f.NoRecovery == runs {
+			return nothing
+		}
+		return recovered(f.Recovery, runs, 50)
+	})
+	switch {
+	case where != "" && f.Small != "":
+		f.Small += "; " + where
+	case where != "":
+		f.Small = where
+	}
 	return f
+}
+
+// recovered is a quantile of the times to recovery: the same rank as in the terminal and in the measures.
+func recovered(times []float64, runs, percent int) string {
+	if i := (runs*percent+99)/100 - 1; i >= 0 && i < len(times) {
+		return seconds(times[i])
+	}
+	return "never"
 }
 
 // marginFact puts the distances to the cliff into one line.
@@ -204,7 +241,11 @@ func (v *view) marginFact() fact {
 		if m.Here <= 0 || !figures.Finite(m.Here) {
 			continue
 		}
-		parts = append(parts, m.Dimension+space+distance(m))
+		name := m.Dimension
+		if m.Fleet != "" {
+			name += " of " + m.Fleet
+		}
+		parts = append(parts, name+space+distance(m))
 	}
 	if parts == nil {
 		return fact{Name: "Margin", Value: nothing, Small: "not searched"}

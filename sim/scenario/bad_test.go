@@ -176,6 +176,17 @@ var mistakes = map[string][]string{
 	"expect-recovery-without-fault": {
 		`:4:10: expect[0]: "recovery < 10s" needs a fault, and there is none; add one to faults, or remove this`,
 	},
+	"expect-collapse-of-nobody": {
+		`:5:10: expect[0]: "bach" is not a fleet or service; did you mean batch? fleets: shop, batch; services: db`,
+		`:5:33: expect[1]: column 13: recovery has no window; write recovery([fleet or service])`,
+		`:5:60: expect[2]: "nobody" is not a fleet or service; fleets: shop, batch; services: db`,
+		`:5:85: expect[3]: "db" is a service, but goodput is about a fleet; there are: shop, batch; what a service does ` +
+			`for its callers is its yield: yield(db)`,
+	},
+	"population-of-a-service": {
+		`:4:35: expect[1]: a very large fleet has one service, and no recovery of it alone; leave the name away`,
+		`:4:57: expect[2]: a very large fleet has one service, and no collapse of it alone; leave the name away`,
+	},
 	"expect-unknown-service": {
 		`:5:10: expect[0]: "bd" is not a service; did you mean db?`,
 	},

@@ -88,6 +88,10 @@ func (c *populationChecker) expectations(path string, list []expect.Expectation)
 			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet counts answers by their own time, not by that of their "+
 				"requests", "leave the window away, or expect served(p99) or recovery")
 		}
+		if x := &list[i]; (x.Measure == "recovery" || x.Measure == "collapse") && x.Subject == c.s.Services[0].Name {
+			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet has one service, and no "+x.Measure+" of it alone",
+				"leave the name away")
+		}
 		switch list[i].Measure {
 		case "queue", "queueWait", "utilization", "waste", "latency", "connections", "connects", "connectPeak", "unopened",
 			"serving", "refused", "yield", "response", "shed", "rateLimited", "gateWait", "limit", "load":

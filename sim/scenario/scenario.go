@@ -134,7 +134,7 @@ type Model struct {
 	// Hold is how long the recovered goodput has to last. Default: 1s.
 	Hold time.Duration `yaml:"hold" range:"100ms..1h" example:"1s"`
 	// Collapsed is the share of the goodput before the fault below which the last quarter of the time after it counts
-	// as collapsed. Default: 0.9.
+	// as collapsed, of each fleet. Default: 0.9.
 	Collapsed float64 `yaml:"collapsed" range:"0.01..1" percent:"true" example:"90%"`
 }
 

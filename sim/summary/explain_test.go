@@ -59,7 +59,7 @@ func TestExplainSaysEveryPolicyOnce(t *testing.T) {
 		"  all else as said above\n":                      1,
 		"  a run is about ":                               2,
 		"\nNot modelled\n":                                1,
-		"  recovery([fleet]) ":                            1,
+		"  recovery([fleet or service]) ":                 1,
 	} {
 		if n := strings.Count(text, want); n != times {
 			t.Errorf("%q stands %d times, want %d", want, n, times)

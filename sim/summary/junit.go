@@ -72,6 +72,9 @@ func suiteOf(r *sim.Result) junitSuite {
 	}
 	for i := range r.Variants {
 		v := &r.Variants[i]
+		for _, text := range v.NotCovered {
+			s.Properties = append(s.Properties, junitProperty{"notCovered", clean(v.Name + ": " + text)})
+		}
 		for j := range v.Expectations {
 			e := &v.Expectations[j]
 			c := junitCase{Class: s.Name + "." + clean(v.Name), Name: clean(e.Text)}

@@ -35,6 +35,9 @@ func headline(results []*sim.Result) string {
 	if counted := tallyOf(all).String(); counted != "" {
 		text += " (expectations: " + counted + ")"
 	}
+	if overall(results) == sim.Pass {
+		text += beside(results)
+	}
 	if interrupted {
 		text += ", stopped before the end"
 	}

@@ -35,6 +35,7 @@ func Overview(w io.Writer, results []*sim.Result, o Options) error {
 			p.line("%s  nothing was run", figures.Pad(name, scenario))
 		}
 	}
+	p.uncovered(results)
 	p.verdicts(results)
 	_, err := io.WriteString(w, p.String())
 	return err

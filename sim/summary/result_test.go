@@ -99,6 +99,12 @@ func extras() *sim.Result {
 		{Dimension: "load", Text: "falls even at 0.25 × the load (2,500 requests/s)", Cliff: 0.25},
 		{Dimension: "trouble", Text: "stands up to 1.9 s of trouble"},
 	}
+	v.NotCovered = []string{"mailers in trouble: no fault reaches it or what it calls"}
+	v.Fleets = []sim.FleetResult{
+		{Name: "checkout", Collapse: share(0, v.Runs), Judged: v.Runs, Recovery: []float64{0, 1.5, 2}},
+		{Name: "mailers", Judged: 0, NoRecovery: v.Runs},
+	}
+	v.Expectations[0].Where = "checkout never recovered in 3 of 40 runs"
 	v.Advice = []sim.Advice{
 		{Change: "payment-db: retryBudget.ratio 0.1 (was off)", Verdict: "PASS", Runs: 400, Held: 0.9975,
 			YAML: "services:\n  payment-db:\n    retryBudget:\n      ratio: 0.1\n"},
@@ -118,7 +124,8 @@ func bare() *sim.Result {
 		TroubleFrom: 10,
 		TroubleTo:   10,
 		Verdict:     "NONE",
-		Variants:    []sim.VariantResult{{Name: "default", Runs: 1, Verdict: "NONE", Collapse: share(0, 1)}},
+		Variants: []sim.VariantResult{{Name: "default", Runs: 1, Verdict: "NONE", Collapse: share(0, 1),
+			NotCovered: []string{"how far the cliff is: the margin was not searched"}}},
 	}
 }
 
@@ -145,7 +152,9 @@ func hostile() *sim.Result {
 		v.Name, v.About = name, name
 		v.Expectations[0].Text = name
 		v.Expectations[0].Value.P50 = at(math.Inf(1))
-		v.Margins = []sim.Margin{{Text: name}}
+		v.Margins, v.NotCovered = []sim.Margin{{Text: name}}, []string{name}
+		v.Fleets = []sim.FleetResult{{Name: name}, {Name: "b", Judged: 1, Collapse: sim.Share{Share: math.NaN()}}}
+		v.Expectations[0].Where = name
 		v.Advice = []sim.Advice{{Change: name, Verdict: name, YAML: name + "\n" + name, Held: math.NaN()}}
 		v.Run.Services[1].Name = name
 		v.Run.Services[1].Attempts[3] = math.NaN()

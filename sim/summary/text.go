@@ -149,8 +149,24 @@ func tableRows(r *sim.Result) []row {
 			return interval(v.Collapse)
 		}},
 	}
+	for _, name := range fleetNames(r) {
+		rows = append(rows, row{"collapsed(" + clean(name) + ")", func(v *sim.VariantResult) string {
+			if f := fleetOf(v, name); f != nil && f.Judged > 0 {
+				return interval(f.Collapse)
+			}
+			return nothing
+		}})
+	}
 	if r.TroubleTo > r.TroubleFrom {
 		rows = append(rows, row{"recovery p50 / p99", recoveryCell})
+		for _, name := range fleetNames(r) {
+			rows = append(rows, row{"recovery(" + clean(name) + ")", func(v *sim.VariantResult) string {
+				if f := fleetOf(v, name); f != nil {
+					return recoveryText(f.Recovery, v.Runs, f.NoRecovery)
+				}
+				return nothing
+			}})
+		}
 	}
 	for _, group := range []string{"userVisible", "goodput", "amplification", "yield", "shed", "deadLetters", "lag",
 		"drained", "load"} {
@@ -186,14 +202,41 @@ func measureCell(v *sim.VariantResult, name string) string {
 	return nothing
 }
 
-// recoveryCell is how long recovery takes, counting the runs that never recovered as longer than all others.
-func recoveryCell(v *sim.VariantResult) string {
-	if v.Runs == v.NoRecovery { // nothing to recover to
+// fleetNames are the fleets that results tell apart.
+func fleetNames(r *sim.Result) []string {
+	var names []string
+	for i := range r.Variants {
+		for _, f := range r.Variants[i].Fleets {
+			if !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return names
+}
+
+// fleetOf is how a fleet fared; nil where the variant has no such fleet.
+func fleetOf(v *sim.VariantResult, name string) *sim.FleetResult {
+	for i := range v.Fleets {
+		if v.Fleets[i].Name == name {
+			return &v.Fleets[i]
+		}
+	}
+	return nil
+}
+
+// recoveryCell is how long recovery takes.
+func recoveryCell(v *sim.VariantResult) string { return recoveryText(v.Recovery, v.Runs, v.NoRecovery) }
+
+// recoveryText is the median and the 99th percentile of the times to recovery, counting the runs that never recovered
+// as longer than all others.
+func recoveryText(times []float64, runs, unmeasured int) string {
+	if runs == unmeasured { // nothing to recover to
 		return nothing
 	}
 	quantile := func(percent int) string {
-		if at := (v.Runs*percent+99)/100 - 1; at < len(v.Recovery) {
-			return seconds(v.Recovery[at])
+		if at := (runs*percent+99)/100 - 1; at < len(times) {
+			return seconds(times[at])
 		}
 		return "never"
 	}
@@ -209,7 +252,7 @@ func verdictWord(verdict string) string {
 
 // variant lists the expectations of one variant, its margins and what would help.
 func (p *page) variant(v *sim.VariantResult) {
-	if len(v.Expectations) == 0 && len(v.Margins) == 0 && len(v.Advice) == 0 && len(v.Notes) == 0 {
+	if len(v.Expectations)+len(v.Margins)+len(v.Advice)+len(v.Notes)+len(v.NotCovered) == 0 {
 		return
 	}
 	title := clean(v.Name)
@@ -219,6 +262,9 @@ func (p *page) variant(v *sim.VariantResult) {
 	p.line("\n%s", wrap("", title, textWidth))
 	for i := range v.Expectations {
 		p.expectation(&v.Expectations[i])
+	}
+	for _, n := range v.NotCovered {
+		p.line("%s", wrap("  uncovered  ", clean(n), textWidth))
 	}
 	for _, n := range v.Notes {
 		p.line("%s", wrap("  note       ", clean(n), textWidth))
@@ -272,6 +318,9 @@ func evidence(e *sim.ExpectationResult) string {
 	if measure != "collapse" {
 		text += "; median " + quantity(e.Value.P50, unitOf(e.Text), neverWord(measure))
 	}
+	if e.Where != "" {
+		text += "; " + clean(e.Where)
+	}
 	if e.Unmeasured > 0 {
 		text += "; not measurable in " + figures.Thousands(float64(e.Unmeasured))
 	}
@@ -307,6 +356,9 @@ func (p *page) last(results []*sim.Result) {
 	text := "no expectations, so nothing to judge"
 	if counted := tallyOf(all).String(); counted != "" {
 		text = "expectations: " + counted
+	}
+	if n := len(uncovered(results)); n > 0 && verdict == sim.Pass {
+		text += "; " + plural(n, "thing") + " not covered, see above"
 	}
 	if code == ExitInterrupted {
 		text = "stopped before the end; " + text

@@ -27,6 +27,8 @@ const (
 const simHelp = `Run a scenario in virtual time, with the policy code that production runs, and judge it.
 
 Usage: abate sim [FLAGS] FILE|FOLDER...
+       abate sim FILE --shard 3/20 -o FILE|FOLDER    one part of a study's runs
+       abate sim merge [FLAGS] FILE|FOLDER...        what one process would have written
 
 Each file is a scenario; a folder means its *.yaml files. Flags may stand anywhere; after "--" all
 words are files.
@@ -49,6 +51,12 @@ words are files.
   --fast                none of these three, unless asked for
                         Without any of these flags, one scenario gets margin and advice, several
                         none
+
+  --shard I/N           make only every N-th run, from the I-th on, all that may be needed, and add
+                        them to the file of -o; the same command again goes on where it stopped.
+                        job/N takes the number from JOB_COMPLETION_INDEX, as pods of an Indexed Job
+                        have it. "merge" needs the scenario where it was, and takes the flags above
+  -o FILE               where the runs of a shard go; in a folder, to shard-I-of-N.jsonl
 
   --explain             print what a run would rest on: every assumption and default, the policies
                         in force, the size of a run, all measures. Runs nothing
@@ -75,6 +83,9 @@ func SimCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 
 // simulate is simCommand with what runs a scenario as an argument.
 func simulate(ctx context.Context, run runner, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == mergeWord {
+		return merge(ctx, args, stdout, stderr)
+	}
 	o, err := parseSim(args)
 	if errors.Is(err, flag.ErrHelp) {
 		return written(stderr, say(stdout, simHelp))
@@ -100,6 +111,9 @@ func simulate(ctx context.Context, run runner, args []string, stdout, stderr io.
 			}
 		}
 		return 0
+	}
+	if o.given["shard"] {
+		return o.shard(ctx, scenarios[0], stdout, stderr)
 	}
 	if err := o.checkOutputs(); err != nil {
 		return written(stderr, err)
@@ -200,6 +214,9 @@ func (o *simOptions) load() []*scenario.Scenario {
 			}
 			scenarios = append(scenarios, s)
 		}
+	}
+	if o.given["shard"] && len(o.problems) == 0 && (o.several || len(scenarios) != 1) {
+		o.wrong("--shard is a part of one scenario's study: name one file")
 	}
 	if len(o.problems) == 0 {
 		o.checkVariants(scenarios)

@@ -18,6 +18,9 @@ import (
 // toStdout is the name of standard output where a flag takes a file.
 const toStdout = "-"
 
+// mergeWord is the first word of "abate sim merge"; a scenario of that name is written ./merge.
+const mergeWord = "merge"
+
 // mostRuns is the most that --seeds takes, as in a scenario file.
 const mostRuns = 1_000_000
 
@@ -30,6 +33,9 @@ type simOptions struct {
 	variants                    []string
 	fast, explain               bool
 	schema, quiet, validate     bool
+	merge                       bool // "abate sim merge"
+	part                        sim.Shard
+	shardFile                   string
 	given                       map[string]bool // flags that were given
 	problems                    []string
 }
@@ -42,6 +48,9 @@ func (o *simOptions) wrong(format string, args ...any) {
 // flag.ErrHelp or nil.
 func parseSim(args []string) (*simOptions, error) {
 	o := &simOptions{options: sim.Options{Seed: 1}, given: map[string]bool{}}
+	if o.merge = len(args) > 0 && args[0] == mergeWord; o.merge {
+		args = args[1:]
+	}
 	flags := o.define()
 	var err error
 	if o.paths, err = cli.ReadFlags(flags, args, o.wrong); err != nil {
@@ -65,6 +74,11 @@ func (o *simOptions) define() *flag.FlagSet {
 	} {
 		flags.BoolVar(to, name, false, "")
 	}
+	flags.StringVar(&o.shardFile, "o", "", "")
+	flags.Func("shard", "", func(s string) (err error) {
+		o.part, err = parseShard(s)
+		return err
+	})
 	flags.Func("seed", "", func(s string) error {
 		v, err := strconv.ParseUint(s, 10, 64)
 		if err != nil || v == 0 {
@@ -116,7 +130,9 @@ func (o *simOptions) finish() {
 		}
 		users[filepath.Clean(file)] = name
 	}
+	o.checkShard()
 	switch {
+	case o.merge: // whose words are shards
 	case o.validate:
 		o.checkAlone()
 	case o.schema && (len(o.paths) > 0 || o.explain):

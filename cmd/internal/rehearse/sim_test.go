@@ -180,7 +180,7 @@ func TestSimHelpKnowsEveryFlagAndFitsATerminal(t *testing.T) {
 	}
 	var o simOptions
 	for _, name := range strings.Fields("html json junit markdown seeds seed variant margin advice map fast explain " +
-		"schema quiet") {
+		"schema quiet shard") {
 		if o.define().Lookup(name) == nil || !strings.Contains(simHelp, "\n  --"+name+" ") {
 			t.Errorf("--%s is not a flag, or the help does not explain it", name)
 		}

@@ -149,7 +149,7 @@ func (c Config) expectations(v *scenario.Variant) []expect.Expectation {
 // showsStorm reports a variant that is there to show a collapse.
 func (c Config) showsStorm(v *scenario.Variant) bool {
 	for _, x := range c.expectations(v) {
-		if x.Measure == "collapse" && (x.Op == expect.Above || x.Op == expect.AtLeast) {
+		if x.WantsCollapse() {
 			return true
 		}
 	}
