@@ -15,6 +15,7 @@ type Waiter struct {
 	Wake func()
 
 	older, newer *Waiter
+	since        time.Duration
 	deadline     time.Duration // when the caller stops waiting
 	patience     time.Duration // how long its attempt may take; 0: nobody has said
 	waits        bool
@@ -28,6 +29,8 @@ type line struct {
 	// lookout is the one whose driver comes back when the next probe is due, so that a thousand waiters need one timer.
 	lookout *Waiter
 	length  int
+	// pressed: not all who wait will be served in time, so that it is best to serve the newest.
+	pressed bool
 }
 
 func (l *line) add(w *Waiter) {
@@ -58,13 +61,20 @@ func (l *line) remove(w *Waiter) {
 		l.lookout = nil
 	}
 	w.older, w.newer, w.waits = nil, nil, false
-	l.length--
+	if l.length--; l.length == 0 {
+		l.pressed = false
+	}
 }
 
 // take takes the newest out that has time for an attempt of usual length. Those without are left where they are: their
 // time is nearly up.
-func (l *line) take(now, usual time.Duration) *Waiter {
+func (l *line) take(now, usual time.Duration, fair bool) *Waiter {
 	w := l.able(now, usual)
+	if fair && !l.pressed && w != nil {
+		for w = l.oldest; after(now, usual) >= w.deadline; {
+			w = w.newer
+		}
+	}
 	if w != nil {
 		l.remove(w)
 	}
@@ -82,11 +92,14 @@ func (l *line) able(now, usual time.Duration) *Waiter {
 }
 
 // hold puts a waiter in the line.
-func (a *adaptive) hold(deadline, patience time.Duration, w *Waiter) {
+func (a *adaptive) hold(now, deadline, patience time.Duration, w *Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	w.deadline, w.patience = deadline, patience
+	w.since, w.deadline, w.patience = now, deadline, patience
 	a.line.add(w)
+	if o := a.line.oldest; now-o.since > o.deadline-now || patience > 0 && now-o.since > patience/2 {
+		a.line.pressed = true
+	}
 }
 
 // look brings the state up to now, and returns whether the waiter is admitted; if not, when it is to look again.
@@ -121,6 +134,7 @@ func (a *adaptive) leave(now time.Duration, w *Waiter) (woken []*Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if w.waits {
+		a.line.pressed = true
 		a.line.remove(w)
 	}
 	return a.release(now)
@@ -143,7 +157,7 @@ func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 		usual = 0 // nobody needs what somebody without much time takes
 	}
 	for a.line.newest != nil && a.admits(now) {
-		w := a.line.take(now, usual)
+		w := a.line.take(now, usual, a.limits)
 		if w == nil {
 			break
 		}

@@ -98,9 +98,6 @@ func (l *learned) worn(age time.Duration) float32 {
 	return float32(min(float64(age)/float64(l.smoothed), 1))
 }
 
-// greatest returns the surprise at what has never happened: with few attempts to learn from it is small.
-func (l *learned) greatest() float32 { return float32(math.Log(float64(l.successes + l.failures + 2))) }
-
 // strained reports whether the dependency answers more slowly than it usually does: whether the latest successes stand,
 // in the mean, among the slowest quarter of all. If nothing has changed the mean of so many ranks is 0.5, give or take
 // 0.07, so that chance brings it there once in several thousand looks.
