@@ -130,8 +130,8 @@ func TestLossIsNotLimited(t *testing.T) {
 	}
 }
 
-// Places that are limited go to the oldest, until somebody has waited for half of what he can: then to the newest.
-func TestWhoWaitsForAPlaceIsServedInOrderWhileAllAreInTime(t *testing.T) {
+// Places that are limited go to the oldest.
+func TestWhoWaitsForAPlaceIsServedInOrder(t *testing.T) {
 	b := adaptive()
 	now := healthy(b, 0, 500, 20*ms, 20*ms)
 	var out []breaker.Permit

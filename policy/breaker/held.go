@@ -15,7 +15,6 @@ type Waiter struct {
 	Wake func()
 
 	older, newer *Waiter
-	since        time.Duration
 	deadline     time.Duration // when the caller stops waiting
 	patience     time.Duration // how long its attempt may take; 0: nobody has said
 	waits        bool
@@ -29,8 +28,6 @@ type line struct {
 	// lookout is the one whose driver comes back when the next probe is due, so that a thousand waiters need one timer.
 	lookout *Waiter
 	length  int
-	// pressed: not all who wait will be served in time, so that it is best to serve the newest.
-	pressed bool
 }
 
 func (l *line) add(w *Waiter) {
@@ -61,16 +58,14 @@ func (l *line) remove(w *Waiter) {
 		l.lookout = nil
 	}
 	w.older, w.newer, w.waits = nil, nil, false
-	if l.length--; l.length == 0 {
-		l.pressed = false
-	}
+	l.length--
 }
 
-// take takes the newest out that has time for an attempt of usual length. Those without are left where they are: their
-// time is nearly up.
-func (l *line) take(now, usual time.Duration, fair bool) *Waiter {
+// take takes the newest out that has time for an attempt of usual length, which is the best probe, or the oldest, so
+// that as many as can be are in time. Those without are left where they are: their time is nearly up.
+func (l *line) take(now, usual time.Duration, oldest bool) *Waiter {
 	w := l.able(now, usual)
-	if fair && !l.pressed && w != nil {
+	if oldest && w != nil {
 		for w = l.oldest; after(now, usual) >= w.deadline; {
 			w = w.newer
 		}
@@ -92,14 +87,11 @@ func (l *line) able(now, usual time.Duration) *Waiter {
 }
 
 // hold puts a waiter in the line.
-func (a *adaptive) hold(now, deadline, patience time.Duration, w *Waiter) {
+func (a *adaptive) hold(deadline, patience time.Duration, w *Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	w.since, w.deadline, w.patience = now, deadline, patience
+	w.deadline, w.patience = deadline, patience
 	a.line.add(w)
-	if o := a.line.oldest; now-o.since > o.deadline-now || patience > 0 && now-o.since > patience/2 {
-		a.line.pressed = true
-	}
 }
 
 // look brings the state up to now, and returns whether the waiter is admitted; if not, when it is to look again.
@@ -134,7 +126,6 @@ func (a *adaptive) leave(now time.Duration, w *Waiter) (woken []*Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if w.waits {
-		a.line.pressed = true
 		a.line.remove(w)
 	}
 	return a.release(now)
@@ -149,7 +140,7 @@ func (a *adaptive) withdraw(w *Waiter) {
 	}
 }
 
-// release lets those who wait begin, newest first, as far as attempts may. It returns whom to wake: them, and who looks
+// release lets those who wait begin, as far as attempts may. It returns whom to wake: them, and who looks
 // out from now on.
 func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 	usual := a.learned.smoothed
@@ -157,7 +148,7 @@ func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 		usual = 0 // nobody needs what somebody without much time takes
 	}
 	for a.line.newest != nil && a.admits(now) {
-		w := a.line.take(now, usual, a.limits)
+		w := a.line.take(now, usual, a.current() == HalfOpen)
 		if w == nil {
 			break
 		}

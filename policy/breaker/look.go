@@ -19,10 +19,10 @@ func (b *Breaker) Holds() bool {
 
 // Hold puts a call that Allow has refused in the line of those who wait for the circuit. deadline is when its caller
 // stops waiting, Never if he does not, and patience how long its attempt may take, 0 if nobody has said: the line
-// admits the newest of those who still have time for an attempt. It answers as Look does: the circuit may have closed
+// admits those who still have time for an attempt. It answers as Look does: the circuit may have closed
 // meanwhile. Whoever is held must come to be Admitted or Refused, or Leave.
 func (b *Breaker) Hold(now, deadline, patience time.Duration, w *Waiter) (p Permit, v Verdict, look time.Duration) {
-	b.loop.hold(now, deadline, patience, w)
+	b.loop.hold(deadline, patience, w)
 	return b.Look(now, w)
 }
 

@@ -98,6 +98,9 @@ func (a *adaptive) retryIn(now time.Duration) time.Duration {
 func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.limits || a.current() == HalfOpen && a.line.newest != nil {
+		return true // it would take the place of a call that has had none
+	}
 	age := now - began
 	if age < a.learned.overdue() {
 		return a.learned.strained() ||
