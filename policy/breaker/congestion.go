@@ -124,7 +124,7 @@ func (a *adaptive) manageable(now time.Duration) float64 {
 // limit begins to limit how many attempts are out: to as many as are answered in time, by Little's law.
 func (a *adaptive) limit(now time.Duration, share float64) Change {
 	a.cut = a.flights.serial
-	a.round, a.out = a.flights.oldest()-1, a.flights.out
+	a.out, a.round = a.flights.count()
 	a.first, a.limits, a.least = a.round, true, 0
 	most := a.manageable(now)
 	if most == 0 {
@@ -163,13 +163,17 @@ func (a *adaptive) floor(age time.Duration, serial uint32) {
 	}
 }
 
-// oldest returns the serial of the attempt that has been out for longest.
-func (f *flights) oldest() uint32 {
-	oldest := f.serial
+// count returns how many attempts are out whose results are somebody's, and the serial before that of the oldest.
+func (f *flights) count() (n int, before uint32) {
+	before = f.serial
 	for i := range f.places {
-		if s := f.places[i].serial; s != 0 && since(oldest, s) {
-			oldest = s
+		p := &f.places[i]
+		if p.serial == 0 || p.foreign {
+			continue
+		}
+		if n++; !since(p.serial, before) {
+			before = p.serial - 1
 		}
 	}
-	return oldest
+	return n, before
 }

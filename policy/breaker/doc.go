@@ -16,8 +16,9 @@
 // A governor then sends probes, with a twelfth of the silence between two (of rare calls at most every fourth), at
 // most 500 ms, so that a recovery is seen 8 % of the outage late at most. Calls may wait for it: Hold, Look, Leave.
 // The newest are the probes, because they have the most time left. The first success makes the circuit half-open, with
-// as many attempts as are usually out (Little's law); a quick success adds one, an attempt without one halves them, once
-// in a round. A success of an attempt from before the opening closes the circuit: the dependency is slow, not dead.
+// as many attempts as are usually out (Little's law); a quick success adds one, an attempt without one halves them,
+// once in a round. A success of an attempt from before the opening closes the circuit: the dependency is slow, not
+// dead.
 //
 // A dependency that has more to do than it can answers too late. An answer is late when it has taken half of what
 // callers give it, or twice what is usual if that is more, or what it takes with little to do. The circuit becomes
