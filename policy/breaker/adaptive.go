@@ -34,7 +34,8 @@ type adaptive struct {
 	learned learned
 	flights flights
 	line    line
-	doubts  doubts // used while judging only
+	congestion
+	doubts doubts // used while judging only
 
 	begun  bool          // an attempt has: good and idle are times
 	good   time.Duration // when the last success was, idle times left out
@@ -55,7 +56,6 @@ type adaptive struct {
 	round    uint32        // serial of the last attempt before it opened again
 	probeAt  time.Duration // open: when the next probe may be sent
 	out      int           // attempts of this round that are out
-	places   float64       // half-open: how many may be
 	limited  time.Duration // half-open: when somebody was kept out last
 }
 
@@ -99,14 +99,13 @@ func (a *adaptive) hopeless(now, patience time.Duration) bool {
 func (a *adaptive) begin(now, patience time.Duration) Permit {
 	state := a.current()
 	if !a.begun {
-		a.begun, a.good, a.idle = true, now, now
+		a.begun, a.good, a.prompt, a.idle = true, now, now, now
 	}
 	if state != Open && a.flights.out == 0 {
 		a.good += max(now-a.idle, 0)
+		a.prompt += max(now-a.idle, 0)
 	}
-	if state == Closed {
-		a.typical += (float64(a.flights.out+1) - a.typical) / 64
-	} else {
+	if state != Closed {
 		a.out++
 		if state == Open {
 			a.probeAt = after(now, a.gap(now))
@@ -144,10 +143,17 @@ func (a *adaptive) judge(now time.Duration) (change Change) {
 	if state == Closed && a.costs >= alarm {
 		return a.open(now, reasonFailures)
 	}
-	if state == Open || !a.silent(now) || now-a.judged < a.learned.silence()/16 {
+	if state == Open || now-a.judged < a.learned.silence()/16 {
 		return change
 	}
 	a.judged = now
+	switch {
+	case a.silent(now):
+	case a.congested(now):
+		return a.limit(now, 1)
+	default:
+		return change
+	}
 	limit := float32(alarm)
 	if state == HalfOpen {
 		limit = doubt
@@ -178,9 +184,11 @@ func (a *adaptive) starved(now time.Duration) bool {
 func (a *adaptive) open(now time.Duration, reason string) Change {
 	if a.current() == Closed {
 		a.first = a.flights.serial
+	}
+	if a.current() == Closed || a.limits {
 		a.openings++
 	}
-	a.round, a.out = a.flights.serial, 0
+	a.round, a.out, a.limits = a.flights.serial, 0, false
 	a.probeAt = after(now, a.gap(now))
 	return a.enter(Open, now, reason)
 }
@@ -192,6 +200,9 @@ func (a *adaptive) enter(to State, now time.Duration, reason string) Change {
 		a.since = now
 	}
 	a.state.Store(uint32(to))
+	if to == Closed {
+		a.prompt, a.late, a.limits = a.good, 0, false
+	}
 	return Change{From: from, To: to, At: now, Reason: reason}
 }
 
@@ -231,11 +242,29 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 
 // succeeded takes a success.
 func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Change) {
-	quick := age <= max(a.learned.limit()/2, a.learned.smoothed+a.learned.variation)
+	a.floor(age, serial)
+	tardy := a.tardy()
+	quick := age <= tardy
+	if !quick {
+		a.congestion.late += a.learned.surprise(age)
+	}
 	a.learned.succeeded(age)
+	a.rate.note(now, tardy/2)
 	a.good, a.ended, a.failing, a.costs = max(now, a.good), 0, 0, 0
+	if a.current() == Closed {
+		a.congestion.learn(age)
+	}
+	if quick {
+		a.prompt, a.congestion.late = a.good, 0
+		if a.current() == Closed && age <= 2*a.usual {
+			a.typical += (float64(a.flights.out+1) - a.typical) / float64(min(a.learned.at+1, 64))
+		}
+	}
 	switch state := a.current(); {
 	case state == Closed:
+		if !quick && a.congested(now) {
+			change = a.limit(now, float64(age)/float64(tardy))
+		}
 	case !since(serial, a.first):
 		change = a.enter(Closed, now, reasonLate)
 		a.advised = false
@@ -243,12 +272,13 @@ func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Chan
 		a.places = max(2, a.typical)
 		a.limited = now
 		a.round, a.out = a.flights.serial, 0 // probes that hang since before take no places
+		a.cut, a.limits, a.least = a.round, false, 0
 		change = a.enter(HalfOpen, now, reasonAnswered)
-	case quick:
-		a.places++
-		change = a.recovered(now)
 	default:
-		a.places = max(1, a.places-1)
+		a.answered(age, tardy, serial, a.flights.serial)
+		if quick {
+			change = a.recovered(now)
+		}
 	}
 	return change
 }
@@ -286,8 +316,8 @@ func (a *adaptive) missed(now, age time.Duration, serial uint32, r Result, slow 
 		}
 	}
 	// One that was not given the time that an answer takes says that its caller is in a hurry.
-	if slow && age >= a.learned.smoothed && a.current() == HalfOpen && since(serial, a.round) {
-		a.places = max(1, a.places/2)
+	if slow && age >= a.learned.smoothed && a.current() == HalfOpen && since(serial, a.cut) {
+		a.shrink(2, a.flights.serial)
 	}
 	return a.judge(now)
 }

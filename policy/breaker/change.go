@@ -19,6 +19,7 @@ const (
 	reasonFailures     = "failures of calls that come back"
 	reasonAnswered     = "probe answered"
 	reasonLate         = "late answer"
+	reasonTardy        = "answers too late"
 	reasonRecovered    = "recovered"
 )
 
@@ -30,6 +31,6 @@ type Change struct {
 	// Reason is one of a fixed set of strings, fit for a metric label: "consecutive failures", "failure rate", "slow
 	// call rate", "wait over", "probe failed", "probe slow", "probes succeeded", "ramp-up over", "forced open",
 	// "reconfigured", "another instance", and of the kind Adaptive "no answers", "failures of calls that come back",
-	// "probe answered", "late answer" and "recovered".
+	// "probe answered", "late answer", "answers too late" and "recovered".
 	Reason string
 }

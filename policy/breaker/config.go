@@ -50,9 +50,9 @@ type Config struct {
 	Kind Kind `yaml:"kind" enum:"adaptive|thresholds" example:"adaptive"`
 
 	// WhileOpen says what becomes of calls while the circuit is not closed: hold lets them wait for the next probe that
-	// succeeds, newest first, no longer than their attempt timeout and their deadline; refuse ends them at once. Kind
-	// adaptive only. Empty means hold, but refuse where waiting would use up what the caller has little of: a permit of
-	// the bulkhead, or a worker.
+	// succeeds, no longer than their attempt timeout and their deadline; refuse ends them at once. Kind adaptive only.
+	// Empty means hold, but refuse where waiting would use up what the caller has little of: a permit of the bulkhead, or
+	// a worker.
 	WhileOpen WhileOpen `yaml:"whileOpen" enum:"hold|refuse" example:"refuse"`
 
 	// Mode is enforce (the default), shadow (decide and report, reject nothing) or forcedOpen

@@ -15,9 +15,19 @@
 //
 // A governor then sends probes, with a twelfth of the silence between two (of rare calls at most every fourth), at
 // most 500 ms, so that a recovery is seen 8 % of the outage late at most. Calls may wait for it: Hold, Look, Leave.
-// The newest go first, because they have the most time left. The first success makes the circuit half-open, with as
-// many attempts as are usually out (Little's law); a quick success adds one, a slow attempt halves them. A success of
-// an attempt from before the opening closes the circuit: the dependency is slow, not dead.
+// The newest are the probes, because they have the most time left. The first success makes the circuit half-open, with
+// as many attempts as are usually out (Little's law); a quick success adds one, an attempt without one halves them,
+// once in a round. A success of an attempt from before the opening closes the circuit: the dependency is slow, not
+// dead.
+//
+// A dependency that has more to do than it can answers too late. An answer is late when it has taken half of what
+// callers give it, or twice what is usual if that is more, or what it takes with little to do. The circuit becomes
+// half-open without having been open when the late ones since the last that was in time add up to as many nats; or when
+// answers have become slow and so many attempts are out as chance explains as seldom, and as would not be answered in
+// time at the rate of successes. There are as many places then as that rate answers in time. They become fewer in
+// proportion when answers come late, once in a round, and more by less than one for each that does not.
+//
+// A place goes to the oldest of those who still have time for an answer.
 //
 // What nobody can do: a dependency that is called once a minute is learned in minutes, and where a probe is all the
 // load there is, probing is no cheaper than calling.

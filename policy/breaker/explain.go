@@ -16,6 +16,9 @@ func (s *Snapshot) Explain() string {
 	switch {
 	case s.State == Open:
 		return fmt.Sprintf("No answer for %v; %d calls wait for the next probe. %s", rounded(l.Silence), l.Held, usual)
+	case s.State == HalfOpen && l.Limits:
+		return fmt.Sprintf("Answers come too late: %d attempts are out, %d may be, %d calls wait. %s", s.Probes, l.Places,
+			l.Held, usual)
 	case s.State == HalfOpen:
 		return fmt.Sprintf("Answers come again: %d attempts are out, %d may be, %d calls wait. %s", s.Probes, l.Places,
 			l.Held, usual)

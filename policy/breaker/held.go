@@ -61,10 +61,15 @@ func (l *line) remove(w *Waiter) {
 	l.length--
 }
 
-// take takes the newest out that has time for an attempt of usual length. Those without are left where they are: their
-// time is nearly up.
-func (l *line) take(now, usual time.Duration) *Waiter {
+// take takes the newest out that has time for an attempt of usual length, which is the best probe, or the oldest, so
+// that as many as can be are in time. Those without are left where they are: their time is nearly up.
+func (l *line) take(now, usual time.Duration, oldest bool) *Waiter {
 	w := l.able(now, usual)
+	if oldest && w != nil {
+		for w = l.oldest; after(now, usual) >= w.deadline; {
+			w = w.newer
+		}
+	}
 	if w != nil {
 		l.remove(w)
 	}
@@ -135,7 +140,7 @@ func (a *adaptive) withdraw(w *Waiter) {
 	}
 }
 
-// release lets those who wait begin, newest first, as far as attempts may. It returns whom to wake: them, and who looks
+// release lets those who wait begin, as far as attempts may. It returns whom to wake: them, and who looks
 // out from now on.
 func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 	usual := a.learned.smoothed
@@ -143,7 +148,7 @@ func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 		usual = 0 // nobody needs what somebody without much time takes
 	}
 	for a.line.newest != nil && a.admits(now) {
-		w := a.line.take(now, usual)
+		w := a.line.take(now, usual, a.current() == HalfOpen)
 		if w == nil {
 			break
 		}

@@ -98,26 +98,27 @@ func (l *learned) worn(age time.Duration) float32 {
 	return float32(min(float64(age)/float64(l.smoothed), 1))
 }
 
-// greatest returns the surprise at what has never happened: with few attempts to learn from it is small.
-func (l *learned) greatest() float32 { return float32(math.Log(float64(l.successes + l.failures + 2))) }
+// beyondChance is what the surprises at that many latencies in a row, less one, add up to by chance once in a thousand
+// times: a quantile of the gamma distribution, as in Fisher's test of several results together.
+var beyondChance = [16]float32{6.91, 9.23, 11.23, 13.06, 14.79, 16.45, 18.06, 19.63,
+	21.16, 22.66, 24.13, 25.59, 27.03, 28.45, 29.85, 31.24}
 
-// strained reports whether the dependency answers more slowly than it usually does: whether the latest successes stand,
-// in the mean, among the slowest quarter of all. If nothing has changed the mean of so many ranks is 0.5, give or take
-// 0.07, so that chance brings it there once in several thousand looks.
+// strained reports whether the dependency answers more slowly than it usually does: whether the latest successes, some
+// or all of those remembered one by one, have all taken surprisingly long.
 func (l *learned) strained() bool {
-	n := min(l.at, len(l.recent))
-	if n < len(l.recent) {
-		return false
+	var later [classes + 1]float32 // how many have taken longer, and half of those as long
+	for i := classes - 1; i >= 0; i-- {
+		later[i] = later[i+1] + l.counts[i]
 	}
-	var below [classes + 1]float32
-	for i, c := range l.counts {
-		below[i+1] = below[i] + c
+	sum := float32(0)
+	for n := range min(l.at, len(l.recent)) {
+		k := l.recent[(l.at-1-n)%len(l.recent)]
+		sum += float32(math.Log(float64((l.successes + 1) / (later[k] - l.counts[k]/2 + 0.5))))
+		if sum > beyondChance[n] {
+			return true
+		}
 	}
-	rank := float32(0)
-	for _, k := range l.recent {
-		rank += (below[k] + l.counts[k]/2) / l.successes
-	}
-	return rank/float32(n) > 0.75
+	return false
 }
 
 // limit returns how long an attempt may take: what callers give it, else a long time beside what it usually takes.

@@ -19,7 +19,7 @@ func (b *Breaker) Holds() bool {
 
 // Hold puts a call that Allow has refused in the line of those who wait for the circuit. deadline is when its caller
 // stops waiting, Never if he does not, and patience how long its attempt may take, 0 if nobody has said: the line
-// admits the newest of those who still have time for an attempt. It answers as Look does: the circuit may have closed
+// admits those who still have time for an attempt. It answers as Look does: the circuit may have closed
 // meanwhile. Whoever is held must come to be Admitted or Refused, or Leave.
 func (b *Breaker) Hold(now, deadline, patience time.Duration, w *Waiter) (p Permit, v Verdict, look time.Duration) {
 	b.loop.hold(deadline, patience, w)
@@ -67,8 +67,8 @@ func (b *Breaker) Patience(timeout time.Duration, scarce bool) time.Duration {
 // Discourages reports whether an attempt that began then and has failed should not be tried again. A quick failure
 // should not if others have failed since the last success, beyond chance, or if successes have become slow. After a
 // slow attempt another one may hang as well, so it needs a reason: a success since it began, or that it is a rare
-// exception and the only late one. While the dependency has never answered nothing is known, and only Scarce callers
-// are discouraged, after slow attempts. Thresholds discourages nothing.
+// exception and the only late one. A dependency that has never answered, or has done so a few times only, has none.
+// Thresholds discourages nothing.
 func (b *Breaker) Discourages(now, began time.Duration, scarce bool) bool {
 	if !b.cur.Load().loop {
 		return false

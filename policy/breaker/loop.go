@@ -20,6 +20,7 @@ func (a *adaptive) reset() (woken []*Waiter) {
 	a.learned = learned{}
 	a.begun, a.good, a.idle, a.judged, a.ended, a.failing, a.costs = false, 0, 0, math.MinInt64/2, 0, 0, 0
 	a.typical, a.advised, a.out, a.places = 0, false, 0, 0
+	a.congestion = congestion{}
 	a.state.Store(uint32(Closed))
 	for w := a.line.newest; w != nil; w = a.line.newest {
 		a.line.remove(w)
@@ -97,6 +98,9 @@ func (a *adaptive) retryIn(now time.Duration) time.Duration {
 func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.limits || a.current() == HalfOpen && a.line.newest != nil {
+		return true // it would take the place of a call that has had none
+	}
 	age := now - began
 	if age < a.learned.overdue() {
 		return a.learned.strained() ||
@@ -105,11 +109,11 @@ func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
 	if scarce {
 		return true
 	}
-	if a.good > began || a.learned.successes == 0 { // who has never answered may be slow to begin
+	if a.good > began {
 		return false
 	}
 	overdue := a.learned.overdue()
-	return a.learned.surprise(age) < min(rare, a.learned.greatest()) || a.flights.began(a.good-overdue, now-overdue) > 0
+	return a.learned.surprise(age) < rare || a.flights.began(a.good-overdue, now-overdue) > 0
 }
 
 // brokeOff takes an answer that has begun well and broke off. One that has flowed for longer than callers wait says
@@ -175,7 +179,7 @@ func (a *adaptive) snapshot(now time.Duration, s *Snapshot) {
 		s.Probes = a.out
 	case HalfOpen:
 		s.Probes = a.out
-		l.Places = int(a.places)
+		l.Places, l.Limits = int(a.places), a.limits
 	}
 	s.Hanging = l.Late
 }

@@ -112,6 +112,8 @@ type Learned struct {
 	Held int
 	// Places is how many attempts may be out while half-open; 0 in other states.
 	Places int
+	// Limits reports whether it is half-open because answers come too late, and not after it was open.
+	Limits bool
 }
 
 // Snapshot returns the state at now. It changes nothing. Beside calls in progress its numbers may be off by a few.
