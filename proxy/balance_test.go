@@ -164,8 +164,8 @@ func TestTheLastEndpointsStay(t *testing.T) {
 			t.Errorf("a request was not sent: %+v", got)
 		}
 	}
-	if out := r.ejected(); out[0] == out[1] {
-		t.Errorf("ejected: %v, want one", out)
+	if out := r.ejected(); out[0] && out[1] {
+		t.Errorf("ejected: %v, want one at most", out)
 	}
 }
 

@@ -149,8 +149,8 @@ func TestAReloadKeepsWhatHasBeenLearned(t *testing.T) {
 	bad, good := newMember(t, "bad"), newMember(t, "good")
 	policy := func(timeout string, order ...string) string {
 		return single(order, quickRetry, "timeout: "+timeout, "maxRetries: 1", "retryBudget: {ratio: 0.0001, reserve: 3}",
-			"outlierDetection: {consecutiveFailures: 1, baseEjectionTime: 1h, maxEjectionTime: 1h}",
-			"circuitBreaker: {failureThreshold: 3, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}")
+			"outlierDetection: {consecutiveFailures: 3, baseEjectionTime: 1h, maxEjectionTime: 1h}",
+			"circuitBreaker: {failureThreshold: 2, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}")
 	}
 	r := start(t, policy("10s", bad.url, good.url))
 	for range 4 {
