@@ -231,10 +231,18 @@ func (st *study) more(s *scenario.Scenario, v *scenario.Variant, first, count in
 					"merge with the same version of abate and the same files", v.Name)
 			}
 			o = again[0]
+		} else if !stored[run].like(&stored[0]) {
+			return nil, fmt.Errorf("variant %s: run %d is not whole: make its shard again", v.Name, run)
 		}
 		list = append(list, o)
 	}
 	return list, nil
+}
+
+// like reports whether two runs have as much of everything.
+func (r *ShardRun) like(other *ShardRun) bool {
+	return len(r.Values) == len(other.Values) && len(r.Measures) == len(other.Measures) &&
+		len(r.Fleets) == len(other.Fleets) && len(r.Goodput) == len(other.Goodput)
 }
 
 // same reports whether two runs came out the same.
@@ -245,6 +253,6 @@ func same(a, b ShardRun) bool {
 				math.Float64bits(float64(y)) || math.IsNaN(float64(x)) && math.IsNaN(float64(y))
 		})
 	}
-	return equal(a.Values, b.Values) && equal(a.Measures, b.Measures) && equal(a.Goodput, b.Goodput) &&
+	return a.like(&b) && equal(a.Values, b.Values) && equal(a.Measures, b.Measures) && equal(a.Goodput, b.Goodput) &&
 		a.Events == b.Events && a.Attempts == b.Attempts
 }

@@ -1,17 +1,15 @@
 package sim_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/abate-go/abate/sim"
-	"github.com/abate-go/abate/sim/report"
 	"github.com/abate-go/abate/sim/scenario"
-	"github.com/abate-go/abate/sim/summary"
 )
 
 // sharded has two fleets, two variants, and expectations that are decided early and late.
@@ -50,16 +48,17 @@ func shards(t *testing.T, s *scenario.Scenario, o sim.Options, of int) []sim.Sha
 	return all
 }
 
-// written is a result in all forms.
+// written is a result as JSON, with the details that only pictures show.
 func written(t *testing.T, r *sim.Result) string {
 	t.Helper()
-	var b bytes.Buffer
-	for _, err := range []error{summary.JSON(&b, r), summary.Text(&b, r, summary.Options{}), report.Write(&b, r)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return b.String()
+	for i := range r.Variants {
+		text = fmt.Appendf(text, "%+v", *r.Variants[i].Run.Detail)
+	}
+	return string(text)
 }
 
 func TestShardsMergeToTheSameBytes(t *testing.T) {
@@ -97,6 +96,11 @@ func TestALostShardIsNamed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "shard 2/3 has 0 of its 6 runs") ||
 		!strings.Contains(err.Error(), "shard 3/3 has 4 of its 6 runs") || strings.Contains(err.Error(), "1/3") {
 		t.Errorf("the error is %v", err)
+	}
+	half := shards(t, s, o, 3)
+	half[4].Goodput = half[4].Goodput[:1]
+	if _, err := sim.Merge(t.Context(), s, o, 3, half); err == nil || !strings.Contains(err.Error(), "is not whole") {
+		t.Errorf("of a run without its end the error is %v", err)
 	}
 	if _, err := sim.Merge(t.Context(), read(t, strings.Replace(sharded, "rate: 40", "rate: 41", 1)), o, 3,
 		shards(t, s, o, 3)); err == nil || !strings.Contains(err.Error(), "the same version of abate and the same files") {

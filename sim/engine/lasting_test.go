@@ -28,7 +28,11 @@ func fleets(each ...[2]string) *engine.Record {
 			if f[1][stretch] == 't' {
 				tenths = 10
 			}
-			switch f[0] {
+			kind := f[0]
+			if kind == "thinning" { // many before the trouble, few from then on
+				kind = [...]string{"many", "few"}[min(stretch, 1)]
+			}
+			switch kind {
 			case "many":
 				offered = 100
 			case "few":
@@ -38,7 +42,7 @@ func fleets(each ...[2]string) *engine.Record {
 				offered, tenths = 0, 0
 			}
 			good := offered * uint32(tenths) / 10
-			if f[0] == "few" && offered > 0 { // tenths of them are answered, one after the other
+			if kind == "few" && offered > 0 { // tenths of them are answered, one after the other
 				good = 0
 				if uint32(b/2)%10 < uint32(tenths) {
 					good = 1
@@ -70,6 +74,10 @@ func TestARunCollapsesIfAnyFleetDoes(t *testing.T) {
 			map[string]float64{"collapse": 1, "collapse(a)": 0, "collapse(b)": 1}},
 		"of few requests chance may take some": {[][2]string{{"many", "t0tttt"}, {"few", "t08888"}},
 			map[string]float64{"collapse": 0, "collapse(b)": 0}},
+		"of few after many, too": {[][2]string{{"many", "t0tttt"}, {"thinning", "t09999"}},
+			map[string]float64{"collapse": 0, "collapse(b)": 0}},
+		"but not all": {[][2]string{{"many", "t0tttt"}, {"thinning", "t00000"}},
+			map[string]float64{"collapse": 1, "collapse(b)": 1}},
 		"nothing can be said of who offers nothing": {[][2]string{{"many", "t0tttt"}, {"none", "tttttt"}},
 			map[string]float64{"collapse": 0, "collapse(a)": 0, "collapse(b)": nan, "recovery": 0, "recovery(b)": nan}},
 		"who offers nothing afterwards is judged by the trouble": {[][2]string{{"many", "t0tttt"}, {"many", "t0----"}},

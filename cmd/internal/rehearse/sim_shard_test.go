@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -118,12 +119,14 @@ func TestAShardThatWasKilledGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	const args, file = "s.yaml --shard job/2 -o out --seeds 8", "out/shard-2-of-2.jsonl"
-	if code, out, errs := real(t.Context(), args); code != 0 || !strings.Contains(out, "8 runs in "+file+", 8 of them new") {
+	code, out, errs := real(t.Context(), args)
+	if code != 0 || !strings.Contains(out, "8 runs in "+file+", 8 of them new") {
 		t.Fatalf("exit %d, %q, %q", code, out, errs)
 	}
 	whole := strings.SplitAfter(contents(t, file), "\n")
 	writeFile(t, file, strings.Join(whole[:4], "")+whole[4][:20]) // three runs, and half of one
-	if code, out, errs := real(t.Context(), args); code != 0 || !strings.Contains(out, "8 runs in "+file+", 5 of them new") {
+	code, out, errs = real(t.Context(), args)
+	if code != 0 || !strings.Contains(out, "8 runs in "+file+", 5 of them new") {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
 	writeFile(t, file, whole[0][:10]) // killed while it wrote the first line
@@ -141,4 +144,23 @@ func TestAShardThatWasKilledGoesOn(t *testing.T) {
 	if code, out, errs := real(t.Context(), args); code != 0 || !strings.Contains(out, "8 of them new") {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
+}
+
+func FuzzReadShard(f *testing.F) {
+	f.Add([]byte(`{"abateShard":1,"shard":1,"of":3,"variants":["a"]}` + "\n" +
+		`{"variant":"a","run":3,"values":[1,"NaN"]}` + "\n"))
+	f.Add([]byte(`{"abateShard":1}` + "\n" + `{"fleets":[{"recovery":"+Inf"}],"path":null}` + "\n{"))
+	file := filepath.Join(f.TempDir(), "shard")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		head, runs, size, err := readShard(file)
+		if size > int64(len(text)) || err != nil && (runs != nil || size != 0) {
+			t.Fatalf("%d runs, %d bytes, %v", len(runs), size, err)
+		}
+		if err == nil && size > 0 && (head.Format != 1 || text[size-1] != '\n') {
+			t.Fatalf("%q is read as %+v up to %d", text, head, size)
+		}
+	})
 }
