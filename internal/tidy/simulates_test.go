@@ -37,12 +37,17 @@ var theWorld = simulated{
 		"sim/engine/guards.go sample":      "the picture shows tokens where there are some",
 		"sim/engine/guards.go stopRetries": "an operator reloads the policy without retries, or with them again",
 		"sim/engine/guards.go renew":       "the same, of a program that restarts meanwhile",
+		"sim/engine/lives.go ask":          "the time limit of a probe, which belongs to the platform",
+		"sim/engine/lives.go comesUp":      "the delay of a first probe, the same",
+		"sim/engine/lives.go dies":         "how long the platform waits before it starts a replica again",
 		"sim/engine/topology.go newEdge":   "what can be prepared once: the lane of a timeout, whether copies may come",
 	},
 	chooses: map[string]string{
-		"sim/engine/consumer.go write": "the key of a message",
-		"sim/engine/fleet.go arrival":  "which instance a request begins at",
-		"sim/engine/server.go choose":  "what stands between caller and replicas, and knows no policy",
+		"sim/engine/consumer.go write":    "the key of a message",
+		"sim/engine/fleet.go arrival":     "which instance a request begins at",
+		"sim/engine/ready.go chooseReady": "what stands between caller and replicas that come and go",
+		"sim/engine/shelf.go draw":        "the key that a request is about",
+		"sim/engine/server.go choose":     "what stands between caller and replicas, and knows no policy",
 	},
 }
 

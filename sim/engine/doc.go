@@ -20,8 +20,8 @@
 //   - Servers: replicas with queues, workers and faults at work (replica.go, line.go), gates (gate.go), and how a
 //     request moves through them (server.go, handshake.go, ready.go).
 //   - Clients: guards (guards.go, failure.go), balancers (balance.go), connections (pool.go, dial.go), who is called
-//     instead (else.go), what caches hold (shelf.go, cache.go), calls (call.go, fetch.go), and what a request needs step
-//     by step (request.go).
+//     instead (else.go), what caches hold (shelf.go, cache.go), calls (call.go, fetch.go), and what a request needs
+//     step by step (request.go).
 //   - Messages: topics, partitions and their consumers (consumer.go, deliver.go).
 //   - On top: fleets, where requests come from (fleet.go), faults and operators (faults.go), how
 //     replicas come and go by themselves (lives.go, autoscale.go), and the loop (engine.go).

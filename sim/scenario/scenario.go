@@ -122,8 +122,8 @@ type Model struct {
 	// ServiceTimeDrawn is when a request's service time is drawn: at the "start" of work (default), on "arrival", or with
 	// the "request" itself. On arrival the slowdowns of that moment apply to it, also if its turn comes after them. With
 	// the request, all that chance does to it at a service belongs to it: the time, errors, losses, and the replica it is
-	// sent to (or, with balancing: least-request, the two that its caller draws) are the same in every variant, in whatever
-	// order requests are worked on.
+	// sent to (or, with balancing: least-request, the two that its caller draws) are the same in every variant, in
+	// whatever order requests are worked on.
 	ServiceTimeDrawn string `yaml:"serviceTimeDrawn" enum:"start|arrival|request" example:"start"`
 	// Ties says what happens first at the same nanosecond: "answer-first" (default) or "timeout-first".
 	Ties string `yaml:"ties" enum:"answer-first|timeout-first" example:"answer-first"`
