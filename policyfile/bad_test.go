@@ -399,9 +399,9 @@ var mistakes = map[string][]string{
 	"protect-name": {
 		`:2:3: protect: "" is no name; allowed: 1 to 253 printable characters without spaces around; for example ` +
 			`payment-service`,
-		`:3:11: protect.orders: the number 8080 is not a mapping; write it as a mapping of: listen, upstreams, routes, ` +
-			`ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, ` +
-			`idempotency`,
+		`:3:11: protect.orders: the number 8080 is not a mapping; write it as a mapping of: listen, upstreams, ` +
+			`outlierDetection, routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, ` +
+			`authentication, priority, rateLimit, shed, idempotency`,
 		`:4:3: protect: duplicate protect "orders"; it stands on line 3 already: remove one of the two`,
 	},
 	"protect-numbers": {
@@ -459,8 +459,9 @@ var mistakes = map[string][]string{
 		`:4:5: protect.orders: unknown key "ratelimit"; did you mean rateLimit?`,
 		`:5:17: protect.orders.rateLimit: unknown key "limt"; did you mean limit?`,
 		`:6:12: protect.orders.shed: unknown key "methods"; methods belongs in the section idempotency`,
-		`:7:5: protect.orders: unknown key "failureThreshold"; allowed: listen, upstreams, routes, ambiguousPaths, ` +
-			`identityHeaders, tls, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, idempotency`,
+		`:7:5: protect.orders: unknown key "failureThreshold"; allowed: listen, upstreams, outlierDetection, ` +
+			`routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, ` +
+			`authentication, priority, rateLimit, shed, idempotency`,
 		`:8:11: protect.stock: unknown key "burst"; burst belongs in the section rateLimit`,
 	},
 	"protect-without-effect": {

@@ -15,7 +15,8 @@ type Entrance struct {
 	// Protection is that of the file by which the entrance was found, every default written out. It is shared: do not
 	// change it. The gate may follow a newer one already.
 	Protection *Protection
-	// Destination is the service itself: its guard lets everything pass, and its policy has only the upstreams.
+	// Destination is the service itself: its guard lets everything pass, and its policy has only the upstreams
+	// and how they are balanced.
 	Destination
 }
 
@@ -93,7 +94,7 @@ func (s *Set) planGates(t *table) (changes []gateChange, problems []error) {
 		for _, f := range s.hooks.Protection {
 			f(name, &p.Protection)
 		}
-		to := Policy{Upstreams: p.Upstreams}
+		to := Policy{Upstreams: p.Upstreams, OutlierDetection: p.OutlierDetection}
 		full, fullTo := p.WithDefaults(), to.WithDefaults()
 		if p.IdentityHeaders == "" && t.file.authenticatesAt(p.Listen) {
 			full.IdentityHeaders = "remove"

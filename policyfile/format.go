@@ -94,6 +94,9 @@ func (w *writer) protection(name string, p *Protection) {
 	if full.Shed == (shed.Config{}) {
 		full.Shed.Disabled = true // off; left out in a file it would be on
 	}
+	if full.OutlierDetection == (balance.Config{}) {
+		full.OutlierDetection.Disabled = true
+	}
 	full = full.WithDefaults()
 	w.inDefaults, w.idle = false, map[string]bool{}
 	for _, e := range fieldErrors(full.Ineffective()) {

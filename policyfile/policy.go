@@ -42,15 +42,18 @@ func (p Policy) Validate() error {
 	rest := p
 	rest.Policy, rest.Kafka = abate.Policy{}, redelivery.Config{} // they check themselves
 	v.Walk("", reflect.ValueOf(rest))
-	o := p.OutlierDetection
-	v.Below("outlierDetection.baseEjectionTime", o.BaseEjectionTime, "maxEjectionTime", o.MaxEjectionTime,
-		"lower it or raise maxEjectionTime")
+	checkOutliers(&v, p.OutlierDetection)
 	kafkacheck.Validate(&v, p.Kafka)
 	v.Upstreams(p.Upstreams)
 	for i, r := range p.Routes {
 		v.Route(i, r.Host, r.Path)
 	}
 	return errors.Join(p.Policy.Validate(), v.Join())
+}
+
+func checkOutliers(v *check.Errors, c balance.Config) {
+	v.Below("outlierDetection.baseEjectionTime", c.BaseEjectionTime, "maxEjectionTime", c.MaxEjectionTime,
+		"lower it or raise maxEjectionTime")
 }
 
 // Ineffective returns the settings that do nothing because what they belong to is off, joined like Validate's mistakes.

@@ -155,6 +155,7 @@ func TestBehindAnEntranceNothingIsDecidedTwice(t *testing.T) {
 	}
 	var want policyfile.Policy
 	want.Upstreams = []string{"http://127.0.0.1:9000", "http://127.0.0.1:9001"}
+	want.OutlierDetection = policyfile.DefaultPolicy().OutlierDetection
 	want = want.WithDefaults()
 	if !reflect.DeepEqual(*e.Policy, want) || !reflect.DeepEqual(*e.Guard.Describe(), want.Policy) {
 		t.Errorf("its policy is %+v", *e.Policy)

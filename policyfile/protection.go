@@ -9,6 +9,7 @@ import (
 
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/check"
+	"github.com/abate-go/abate/policy/balance"
 )
 
 // Protection is one entry of protect as the policy file has it, field for key: what the proxy needs to know of the
@@ -20,6 +21,9 @@ type Protection struct {
 	// Upstreams are the base URLs of the service itself, to which the proxy hands what it admits: http, https or h2c, one
 	// per endpoint.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://127.0.0.1:9000\"]"`
+	// OutlierDetection takes upstreams that fail out of the proxy's balancing for a while. With a single one it does
+	// nothing.
+	OutlierDetection balance.Config `yaml:"outlierDetection"`
 	// Routes choose this entry among those with the same listen, by host and path prefix; the longest prefix wins. An
 	// entry without routes takes what no other takes.
 	Routes []Route `yaml:"routes"`
@@ -64,7 +68,9 @@ type Route struct {
 }
 
 // DefaultProtection is what every entry of protect begins with.
-func DefaultProtection() Protection { return Protection{Protection: inbound.DefaultProtection()} }
+func DefaultProtection() Protection {
+	return Protection{Protection: inbound.DefaultProtection(), OutlierDetection: DefaultPolicy().OutlierDetection}
+}
 
 // Authenticates reports whether callers have to prove who they are.
 func (p Protection) Authenticates() bool { return p.Protection.Authenticates() || p.TLS.ClientCA != "" }
@@ -72,6 +78,7 @@ func (p Protection) Authenticates() bool { return p.Protection.Authenticates() |
 // WithDefaults returns the protection with every default written out. It is idempotent.
 func (p Protection) WithDefaults() Protection {
 	p.Protection = p.Protection.WithDefaults()
+	p.OutlierDetection = p.OutlierDetection.WithDefaults()
 	switch {
 	case p.AmbiguousPaths != "":
 	case p.Authenticates():
@@ -96,6 +103,7 @@ func (p Protection) Validate() error {
 	beside.Protection = inbound.Protection{} // it checks itself
 	v.Walk("", reflect.ValueOf(beside))
 	v.Upstreams(p.Upstreams)
+	checkOutliers(&v, p.OutlierDetection)
 	for i, r := range p.Routes {
 		v.Route(i, r.Host, r.Path)
 	}

@@ -23,7 +23,7 @@ type spread struct {
 // again.
 var known = spread{
 	imports: map[string]int{
-		"policy/balance":     6,
+		"policy/balance":     7,
 		"policy/breaker":     24,
 		"policy/budget":      15,
 		"policy/bulkhead":    9,
@@ -44,7 +44,7 @@ var known = spread{
 		"Hedge":            20,
 		"Idempotency":      23,
 		"Kafka":            15,
-		"OutlierDetection": 3,
+		"OutlierDetection": 5,
 		"Pacing":           10,
 		"RateLimit":        26,
 		"RetryBudget":      20,

@@ -57,7 +57,7 @@ func (b *Balancer) Pick(now time.Duration, rnd uint64, avoid int) int {
 
 // Done ends an attempt for which Pick returned i. Call it once for each. It panics if none is pending on i, as
 // unlocking an unlocked mutex does: the choice would be wrong from then on. A Success takes no lock, and neither does a
-// Failure unless the endpoint reaches ConsecutiveFailures, or has been ejected lately.
+// Failure unless it ejects the endpoint, ends ejections that have not helped, or the endpoint has been ejected lately.
 //
 // Results that arrive while the endpoint is ejected change nothing, whether the attempt began before the ejection or
 // not.
@@ -80,23 +80,48 @@ func (b *Balancer) Done(i int, now time.Duration, r Result) {
 func (b *Balancer) failed(i int, now time.Duration) {
 	e, c := &b.endpoints[i], b.at(now)
 	streak := e.streak.Add(1)
-	full := len(b.endpoints)-len(c.in) >= b.mayBeOut
-	if e.lately.Load() || streak >= b.limit && !full {
+	out := len(b.endpoints) - len(c.in)
+	if e.lately.Load() || streak >= b.limit && (out < b.mayBeOut && b.othersDoBetter(c, i) || out > 0 && b.allFail(c)) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.consider(e, now)
+		b.consider(i, now)
 	}
 }
 
-// consider notes a failure and ejects the endpoint if it is time to and allowed. What is counted while it is out is
-// forgotten when it comes back.
-func (b *Balancer) consider(e *endpoint, now time.Duration) {
+// othersDoBetter reports whether an endpoint in the choice, other than i, has not failed last.
+func (b *Balancer) othersDoBetter(c *choice, i int) bool {
+	for _, other := range c.in {
+		if int(other) != i && b.endpoints[other].streak.Load() == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// allFail reports whether each endpoint in the choice has failed as often in a row as one that is ejected.
+func (b *Balancer) allFail(c *choice) bool {
+	for _, i := range c.in {
+		if b.endpoints[i].streak.Load() < b.limit {
+			return false
+		}
+	}
+	return true
+}
+
+// consider notes a failure and ejects endpoint i if it is time to and allowed. What is counted while it is out is
+// forgotten when it comes back. When those that are left all fail, ejections have not helped, and end.
+func (b *Balancer) consider(i int, now time.Duration) {
+	e, c := &b.endpoints[i], b.choice.Load()
 	if e.out {
 		return
 	}
 	e.forgive(now, b.config.BaseEjectionTime)
-	out := len(b.endpoints) - len(b.choice.Load().in)
-	if e.streak.Load() < b.limit || e.sinceReturn() < b.limit || out >= b.mayBeOut {
+	out := len(b.endpoints) - len(c.in)
+	if out > 0 && b.allFail(c) {
+		b.allBack(now)
+		return
+	}
+	if e.streak.Load() < b.limit || e.sinceReturn() < b.limit || out >= b.mayBeOut || !b.othersDoBetter(c, i) {
 		return
 	}
 	e.ejections++
@@ -123,6 +148,17 @@ func (b *Balancer) at(now time.Duration) *choice {
 		}
 	}
 	return b.choose()
+}
+
+// allBack ends all ejections.
+func (b *Balancer) allBack(now time.Duration) {
+	for i := range b.endpoints {
+		if e := &b.endpoints[i]; e.out {
+			e.until = min(e.until, now)
+			e.comeBack()
+		}
+	}
+	b.choose()
 }
 
 // choose puts the choice together anew. Called with the lock, or before anybody else knows the balancer.

@@ -11,7 +11,8 @@ type Config struct {
 	// Disabled turns ejection off. Calls are still balanced over all endpoints.
 	Disabled bool `yaml:"disabled"`
 
-	// ConsecutiveFailures ejects an endpoint after this many failed attempts in a row. Range 1 to 1000000. Zero means the
+	// ConsecutiveFailures ejects an endpoint after this many failed attempts in a row, if another endpoint does better.
+	// When all that are left fail as often, all come back. Range 1 to 1000000. Zero means the
 	// default, 5.
 	ConsecutiveFailures int `yaml:"consecutiveFailures" range:"1..1000000" example:"5"`
 

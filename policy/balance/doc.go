@@ -17,7 +17,8 @@
 // # How an endpoint is ejected, and comes back
 //
 // An endpoint that fails fast is never busy, and least pending alone would send it everything. So ConsecutiveFailures
-// failed attempts in a row eject it: it leaves the choice, for
+// failed attempts in a row eject it, if the last attempt at another endpoint in the choice has not failed: else the
+// others are no better. It leaves the choice, for
 //
 //	min(base × multiplier, max)
 //
@@ -26,8 +27,10 @@
 // attempts do.
 //
 // When many endpoints fail at once it is rarely the endpoints' fault, and what is left would not bear the load: at most
-// MaxEjectionShare of them are out at once, and never the last one. So there is always an endpoint to choose, and an
-// attempt never goes to an ejected one. To stop calling the service as a whole is the circuit breaker's decision.
+// MaxEjectionShare of them are out at once, and never the last one. And when all endpoints in the choice have failed
+// ConsecutiveFailures times in a row, too, those that are out all come back at once: without them less is answered, not
+// more. So there is always an endpoint to choose, and an attempt never goes to an ejected one. To stop calling the
+// service as a whole is the circuit breaker's decision.
 //
 // Late results do no harm. While an endpoint is ejected they are not counted. After its return, as many attempts must
 // have begun since as it takes failures to eject it again: those that hung since before the ejection and fail now are

@@ -60,6 +60,39 @@ func (m *model) mayEject() bool {
 	return m.on && out+1 < n && (out == 0 || float64(out+1) <= m.c.MaxEjectionShare*float64(n)+1e-6)
 }
 
+// othersDoBetter reports whether one of the others is not out and has not failed last.
+func (m *model) othersDoBetter(i int) bool {
+	for j, p := range m.endpoints {
+		if j != i && !p.out && p.streak == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// allFail reports whether some are out, and all others fail as often as those did.
+func (m *model) allFail() bool {
+	out, fail := 0, 0
+	for _, p := range m.endpoints {
+		switch {
+		case p.out:
+			out++
+		case p.streak >= m.c.ConsecutiveFailures:
+			fail++
+		}
+	}
+	return out > 0 && out+fail == len(m.endpoints)
+}
+
+func (m *model) allBack(now time.Duration) {
+	for i := range m.endpoints {
+		if p := &m.endpoints[i]; p.out {
+			p.until = min(p.until, now)
+			m.back(p)
+		}
+	}
+}
+
 func (m *model) pick(now time.Duration, rnd uint64, avoid int) int {
 	m.pass(now)
 	var in []int
@@ -105,7 +138,12 @@ func (m *model) done(i int, now time.Duration, r balance.Result) {
 		p.streak++
 		p.multiplier = m.forgiven(*p, now)
 		p.quietFrom = max(p.quietFrom, now)
-		if p.streak >= m.c.ConsecutiveFailures && p.begunSinceReturn >= m.c.ConsecutiveFailures && m.mayEject() {
+		if m.allFail() {
+			m.allBack(now)
+			return
+		}
+		limit := m.c.ConsecutiveFailures
+		if p.streak >= limit && p.begunSinceReturn >= limit && m.mayEject() && m.othersDoBetter(i) {
 			if time.Duration(p.multiplier)*m.c.BaseEjectionTime < m.c.MaxEjectionTime {
 				p.multiplier++
 			}
