@@ -209,7 +209,8 @@ func verdictWord(verdict string) string {
 
 // variant lists the expectations of one variant, its margins and what would help.
 func (p *page) variant(v *sim.VariantResult) {
-	if len(v.Expectations) == 0 && len(v.Margins) == 0 && len(v.Advice) == 0 && len(v.Notes) == 0 {
+	if len(v.Expectations) == 0 && len(v.Margins) == 0 && len(v.Advice) == 0 && v.AdviceSearch == nil &&
+		len(v.Notes) == 0 {
 		return
 	}
 	title := clean(v.Name)
@@ -226,14 +227,29 @@ func (p *page) variant(v *sim.VariantResult) {
 	for _, m := range v.Margins {
 		p.line("%s", wrap("  margin     ", clean(m.Text), textWidth))
 	}
-	for i, a := range v.Advice {
+	p.advice(v)
+}
+
+// advice lists what would help, whole, so that it can be pasted, or says what came closest.
+func (p *page) advice(v *sim.VariantResult) {
+	for _, a := range v.Advice {
 		p.line("%s", wrap("  advice     ", fmt.Sprintf("%s: %s, held in %s of %s", clean(a.Change), clean(a.Verdict),
-			percent(a.Held), plural(a.Runs, "run")), textWidth))
-		if i == 0 {
-			for line := range strings.Lines(strings.TrimSpace(a.YAML)) {
-				p.line("%15s%s", "", cut(clean(strings.TrimRight(line, "\r\n")), textWidth-15))
-			}
+			percent(a.Held), plural(a.Runs, "fresh run")), textWidth))
+		p.piece(a.YAML)
+	}
+	if search := v.AdviceSearch; search != nil {
+		p.line("%s", wrap("  advice     ", clean(search.Text), textWidth))
+		if search.Closest != nil {
+			p.piece(search.Closest.YAML)
 		}
+	}
+}
+
+// piece writes a piece of a file as it is: a line that is cut or wrapped cannot be pasted.
+func (p *page) piece(yaml string) {
+	for line := range strings.Lines(strings.TrimSpace(yaml)) {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		p.line("%15s%s%s", "", strings.Repeat(" ", indent), clean(strings.TrimSpace(line)))
 	}
 }
 
