@@ -137,6 +137,7 @@ var layers = []layer{
 	{"internal/tidy", nil, nothing},
 	{"internal/release", nil, nothing},
 	{"internal/harm", []string{"sim/harm"}, nothing},
+	{"internal/advice", []string{"sim", "sim/harm", "sim/remedy", "sim/scenario"}, nothing},
 	{"scenarios", nil, nothing},
 	{forTests, []string{loopback}, nothing},
 	{"examples/", public, anybody}, // a module of their own
