@@ -23,7 +23,7 @@ type fresh struct {
 // check runs the best changes again, with seeds that the search has not seen, until there is enough advice: a change is
 // the best of many, and some of them are good by chance. What holds is advised, the smallest of each kind.
 func (a *advisor) check(trials []trial, ranking []int) error {
-	runs := a.freshRuns()
+	runs, _ := a.freshRuns()
 	looked := min(mostChecked, len(ranking))
 	a.st.begin(a.v.Name, "advice, fresh seeds", looked*runs)
 	for _, i := range ranking[:looked] {
@@ -37,7 +37,7 @@ func (a *advisor) check(trials []trial, ranking []int) error {
 		if a.events.Load() > mostEvents && a.found.Checked > 0 { // large runs: one answer is better than none
 			break
 		}
-		f, err := a.fresh(&trials[i], runs)
+		f, err := a.fresh(&trials[i])
 		if err != nil {
 			return err
 		}
@@ -58,17 +58,19 @@ func (a *advisor) check(trials []trial, ranking []int) error {
 	return nil
 }
 
-// freshRuns is how many runs a check needs for a verdict, with some room.
-func (a *advisor) freshRuns() int {
-	runs := leastChecked
+// freshRuns is how many runs a check takes: at least as many as a PASS needs, and more while nothing is decided.
+func (a *advisor) freshRuns() (least, most int) {
+	least = leastChecked
 	for i := range a.expected {
-		runs = max(runs, expect.RunsNeeded(a.expected[i]))
+		least = max(least, expect.RunsNeeded(a.expected[i]))
 	}
-	return min(runs, mostFresh)
+	least = min(least, mostFresh)
+	return least, min(3*least, max(mostFresh, least))
 }
 
-// fresh judges a change on so many seeds. It ends early when the change has failed.
-func (a *advisor) fresh(t *trial, most int) (fresh, error) {
+// fresh judges a change on fresh seeds. It ends early when the change has failed.
+func (a *advisor) fresh(t *trial) (fresh, error) {
+	least, most := a.freshRuns()
 	var all []outcome
 	var goodput, before float64
 	for _, upTo := range expect.Checkpoints(most) {
@@ -102,7 +104,7 @@ func (a *advisor) fresh(t *trial, most int) (fresh, error) {
 				percent(goodput/float64(len(more))))
 			return f, nil
 		}
-		if f.verdict == Fail || upTo == most {
+		if f.verdict == Fail || f.verdict == Pass && upTo >= least || upTo == most {
 			return f, nil
 		}
 	}

@@ -90,6 +90,8 @@ var layers = []layer{
 	{"sim/summary", []string{"sim", "sim/scenario", "sim/expect", "sim/figures", "policyfile", "."}, nothing},
 	{"sim/library", []string{"sim", "sim/", "."}, nothing}, // tests
 	{"sim/harm", []string{"sim/kernel", "sim/engine", "sim/scenario", "sim/expect"}, nothing},
+	{"sim/tune", []string{"sim", "sim/search", "sim/remedy", "sim/harm", "sim/engine", "sim/scenario", "sim/expect",
+		"sim/kernel", "sim/figures", "policyfile"}, yaml},
 	{"sim/planted", nil, nothing}, // tests
 	{"hops", []string{"core", "inbound", ".", "policy/"}, nothing},
 	{"internal/connfail", []string{"core", "inbound", ".", "policy/"}, nothing},

@@ -140,6 +140,9 @@ func Join(a, b *Change) (Change, bool) {
 	return c, true
 }
 
+// OfPolicy reports whether the change is one of the policy alone, which a policy file can hold.
+func (c *Change) OfPolicy() bool { return len(c.queues) == 0 }
+
 // Apply returns a copy of the scenario with the changed variant. An error says why the change is impossible there.
 func (c *Change) Apply(s *scenario.Scenario, v *scenario.Variant) (*scenario.Scenario, *scenario.Variant, error) {
 	s, v = s.Copy(v)
