@@ -210,9 +210,10 @@ func table(w io.Writer, rows []row) {
 			r.holding, r.failing, missing)
 	}
 	t.Flush()
-	fmt.Fprintf(w, "\n%d failing systems: advice for %d; for %d there is a single change that was missed; for %d there is "+
-		"none\n", len(rows), found, missed, none)
-	fmt.Fprintf(w, "where a remedy exists it is found in %s; %d of %d pieces of advice (%s) hold on other seeds, %d fail\n",
+	fmt.Fprintf(w, "\n%d failing systems: advice for %d; for %d there is a single change that was missed; "+
+		"for %d there is none\n", len(rows), found, missed, none)
+	fmt.Fprintf(w, "where a remedy exists it is found in %s; "+
+		"%d of %d pieces of advice (%s) hold on other seeds, %d fail\n",
 		share(found, found+missed), holding, advice, share(holding, advice), failing)
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 func TestTimesScalesEveryShape(t *testing.T) {
-	for _, text := range []string{"50ms", "exponential 50ms", "lognormal median 50ms p99 400ms", "lognormal mean 50ms cv 2",
+	for _, text := range []string{
+		"50ms", "exponential 50ms", "lognormal median 50ms p99 400ms", "lognormal mean 50ms cv 2",
 		"uniform 10ms..20ms", "normal 50ms sd 5ms", "99% 5ms, 1% exponential 1s", "quantiles p0 1ms p50 5ms p100 1s"} {
 		d, err := distribution.Parse(text)
 		if err != nil {

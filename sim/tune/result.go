@@ -183,8 +183,8 @@ func (r *Result) say(changes int) {
 	if changes != 1 {
 		what += "s"
 	}
-	r.Text = fmt.Sprintf("%d %s to the default policy; no worse than it in any of %d scenarios, better in some", changes, what,
-		len(r.Given))
+	r.Text = fmt.Sprintf("%d %s to the policy it began with; no worse than that in any of %d scenarios, better in some",
+		changes, what, len(r.Given))
 	if !r.Better {
 		r.Text = "nothing that was tried beats the default policy without harm elsewhere"
 	}

@@ -44,8 +44,8 @@ const (
 	freshSeeds = 1_000_000
 )
 
-// Run looks for the policy that is best over all scenarios. It begins with the default policy, with the attempt timeouts
-// that the scenarios' variants have, and adds one change after the other: the best one that harms nowhere. When ctx is
+// Run looks for the policy that is best over all scenarios. It begins with the default policy, with the attempt
+// timeouts that the scenarios' variants have, and adds one change after the other: the best one that harms nowhere. When ctx is
 // done it returns what was found so far, with Interrupted set.
 func Run(ctx context.Context, scenarios []*scenario.Scenario, o Options) (*Result, error) {
 	o = o.withDefaults()
@@ -146,8 +146,8 @@ func (t *tuner) changes(policy []remedy.Change) []remedy.Change {
 	return all
 }
 
-// losses runs changes on top of a policy over worlds, and says of each run how much worse it is than the policy alone: a
-// logarithm, below zero where it is better. What is expected and does not hold counts beside.
+// losses runs changes on top of a policy over worlds, and says of each run how much worse it is than the policy alone:
+// a logarithm, below zero where it is better. What is expected and does not hold counts beside.
 func (t *tuner) losses(policy, changes []remedy.Change, round search.Round, worlds []*world) ([]float64, error) {
 	count := round.To - round.From
 	var jobs []*job
@@ -245,6 +245,6 @@ func ParseObjective(text string) (*expect.Expectation, error) {
 		}
 	}
 	_, err := expect.Parse(text + " 1%")
-	return nil, fmt.Errorf("objective %q: %w; write a measure and a comparison without its value, for example \"goodput >\" or "+
-		"\"latency(p99, after) <\"", text, err)
+	return nil, fmt.Errorf("objective %q: %w; write a measure and a comparison without its value, "+
+		"for example \"goodput >\" or \"latency(p99, after) <\"", text, err)
 }

@@ -105,8 +105,8 @@ func (t *tuner) prepare(scenarios []*scenario.Scenario) error {
 			problems = append(problems, fmt.Errorf("%s: clients that are counted in cohorts have one policy for all of them; "+
 				"write method: exact with fewer clients", s.File))
 		case slices.ContainsFunc(s.Clients, func(f scenario.Fleet) bool { return f.Consumes() }):
-			problems = append(problems, fmt.Errorf("%s: how messages are retried is decided by their topics, which are not tuned; "+
-				"leave this scenario out", s.File))
+			problems = append(problems, fmt.Errorf("%s: how messages are retried is decided by their topics, which are not "+
+				"tuned; leave this scenario out", s.File))
 		}
 	}
 	if len(problems) > 0 {

@@ -130,7 +130,8 @@ func parseTune(args []string) (*tuneOptions, error) {
 		o.wrong("no scenario is named; for example: abate tune scenarios/checkout-outage.yaml scenarios/quiet-day.yaml")
 	}
 	for name, file := range map[string]string{"html": o.page, "policy": o.policy} {
-		if file != "" && slices.ContainsFunc(o.paths, func(p string) bool { return filepath.Clean(p) == filepath.Clean(file) }) {
+		same := func(p string) bool { return filepath.Clean(p) == filepath.Clean(file) }
+		if file != "" && slices.ContainsFunc(o.paths, same) {
 			o.wrong("--%s: %s is a scenario, which would be overwritten; name the file to write", name, file)
 		}
 	}
