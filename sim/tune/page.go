@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 )
 
+const mostRejected = 10 // changes that are listed for a terminal
+
 //go:embed page.tmpl
 var pageText string
 
@@ -55,6 +57,12 @@ func Text(w io.Writer, r *Result) error {
 		if len(c.Cost) == 0 {
 			b.WriteString("   cost    nothing that was measured\n")
 		}
+	}
+	if len(r.Rejected) > 0 {
+		b.WriteString("\nRejected, though better here:\n")
+	}
+	for _, x := range r.Rejected[:min(mostRejected, len(r.Rejected))] {
+		fmt.Fprintf(&b, "   %s\n      %s\n", x.Change, x.Why)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

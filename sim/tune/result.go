@@ -23,10 +23,14 @@ type Result struct {
 	Runs        int // all of them, those of this report too
 	Text        string
 	Changes     []ChangeResult
+	Rejected    []Rejected    // changes that are better over the scenarios, and may not be
 	Given       []WorldResult // the scenarios
 	Copies      []WorldResult // their perturbed copies
 	Generated   []WorldResult // random systems
 }
+
+// Rejected is a change that the search liked, and why it is not in the policy.
+type Rejected struct{ Change, Why string }
 
 // WorldResult is how a world does under the default policy, with its attempt timeouts, and under the tuned one.
 type WorldResult struct {
@@ -44,7 +48,7 @@ type ChangeResult struct {
 
 // result puts the report together.
 func (t *tuner) result(policy []remedy.Change) (*Result, error) {
-	r := &Result{Objective: t.o.Objective.Text}
+	r := &Result{Objective: t.o.Objective.Text, Rejected: t.rejected}
 	if r.Objective == "" {
 		r.Objective = "goodput >"
 	}
@@ -121,8 +125,7 @@ func (t *tuner) change(policy []remedy.Change, i int) (ChangeResult, error) {
 	}
 	for _, k := range []kind{isCopy, isGenerated} {
 		if list := logs[k]; len(list) > 0 {
-			what := map[kind]string{isCopy: "perturbed copies", isGenerated: "generated systems"}[k]
-			c.add(math.Exp(mean(list)), fmt.Sprintf("%s: %s × what is bad, at worst %s ×", what, short(math.Exp(mean(list))),
+			c.add(math.Exp(mean(list)), fmt.Sprintf("%s: %s × what is bad, at worst %s ×", k, short(math.Exp(mean(list))),
 				short(math.Exp(slices.Max(list)))))
 		}
 	}

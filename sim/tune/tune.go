@@ -38,15 +38,15 @@ type Progress struct {
 const (
 	finalSeeds = 20 // of each scenario under each policy that is reported
 	checkSeeds = 4  // of each world before a change is accepted
-	closely    = 4  // changes that are looked at on all worlds, in each round
+	closely    = 10 // changes that are looked at on all worlds, in each round
 	tolerated  = 1.02
 	worthIt    = 0.99 // a change has to make things better by a hundredth
 	freshSeeds = 1_000_000
 )
 
 // Run looks for the policy that is best over all scenarios. It begins with the default policy, with the attempt
-// timeouts that the scenarios' variants have, and adds one change after the other: the best one that harms nowhere. When ctx is
-// done it returns what was found so far, with Interrupted set.
+// timeouts that the scenarios' variants have, and adds one change after the other: the best one that harms nowhere. When
+// ctx is done it returns what was found so far, with Interrupted set.
 func Run(ctx context.Context, scenarios []*scenario.Scenario, o Options) (*Result, error) {
 	o = o.withDefaults()
 	t := &tuner{ctx: ctx, o: o}
@@ -108,16 +108,17 @@ func (t *tuner) round(policy []remedy.Change) (*remedy.Change, error) {
 		}
 	}
 	for _, i := range h.Ranking()[:min(closely, h.Tried())] {
-		if t.ctx.Err() != nil || h.Loss(i) >= 0 { // no better than what is there
+		if t.ctx.Err() != nil || t.spent >= t.o.Runs || h.Loss(i) >= 0 { // no better than what is there
 			break
 		}
-		good, err := t.harmless(append(slices.Clone(policy), changes[i]), policy)
+		why, err := t.harm(append(slices.Clone(policy), changes[i]), policy)
 		if err != nil {
 			return nil, err
 		}
-		if good {
+		if why == "" {
 			return &changes[i], nil
 		}
+		t.rejected = append(t.rejected, Rejected{changes[i].Text, why})
 	}
 	return nil, nil
 }
@@ -188,43 +189,39 @@ func (t *tuner) losses(policy, changes []remedy.Change, round search.Round, worl
 	return losses, nil
 }
 
-// harmless plays a policy with fresh seeds on all worlds, and reports whether it is better than the one before over the
-// scenarios, no worse than the default policy in any of them, and no worse on perturbed copies and generated systems.
-func (t *tuner) harmless(policy, before []remedy.Change) (bool, error) {
+// harm plays a policy with fresh seeds on all worlds, and says why it may not be: it has to be better than the one
+// before over the scenarios, no worse than the default policy in any of them, and no worse than the one before on
+// perturbed copies and generated systems. Empty if nothing speaks against it.
+func (t *tuner) harm(policy, before []remedy.Change) (why string, err error) {
 	given, others := 0.0, map[kind][]float64{}
 	lacks := 0.0
 	for _, w := range t.worlds {
-		now, err := t.several(w, policy, checkSeeds)
-		if err != nil {
-			return false, err
+		var played [3][]*job
+		for i, p := range [][]remedy.Change{policy, before, nil} {
+			if played[i], err = t.several(w, p, checkSeeds); err != nil || len(played[i]) < checkSeeds {
+				return "it was stopped", err
+			}
 		}
-		was, err := t.several(w, before, checkSeeds)
-		if err != nil {
-			return false, err
-		}
-		plain, err := t.several(w, nil, checkSeeds)
-		if err != nil || len(now) < checkSeeds || len(was) < checkSeeds || len(plain) < checkSeeds {
-			return false, err
-		}
+		now, was, plain := played[0], played[1], played[2]
 		if w.kind != isGiven {
 			others[w.kind] = append(others[w.kind], math.Log(t.ratio(now, was)))
 			continue
 		}
-		if t.ratio(now, plain) > tolerated || lacking(now) > lacking(plain)+1e-9 {
-			return false, nil
+		if r := t.ratio(now, plain); r > tolerated || lacking(now) > lacking(plain)+1e-9 {
+			return fmt.Sprintf("%s: %s instead of %s", w.name, t.say(now), t.say(plain)), nil
 		}
 		given += math.Log(t.ratio(now, was))
 		lacks += lacking(now) - lacking(was)
 	}
 	if given+2*lacks > math.Log(worthIt) {
-		return false, nil
+		return "on fresh seeds it is no better", nil
 	}
-	for _, logs := range others {
-		if mean(logs) > math.Log(tolerated) {
-			return false, nil
+	for _, k := range []kind{isCopy, isGenerated} {
+		if m := mean(others[k]); m > math.Log(tolerated) {
+			return fmt.Sprintf("%s: × %s what is bad", k, short(math.Exp(m))), nil
 		}
 	}
-	return true, nil
+	return "", nil
 }
 
 func mean(list []float64) float64 {

@@ -119,7 +119,8 @@ func TestTheBoundOnRunsHoldsForTheSearch(t *testing.T) {
 func TestWhatCannotBeTunedIsRefused(t *testing.T) {
 	s := read(t, "phones.yaml", "duration: 60s\nclients: {p: {users: 50000, think: exponential 10s, method: cohort, "+
 		"calls: [db]}}\nservices: {db: {workers: 1000, serviceTime: 20ms}}\n"+
-		"variants: {v: {policy: {defaults: {maxRetries: 0, attemptTimeout: 1s, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}}}\n")
+		"variants: {v: {policy: {defaults: {maxRetries: 0, "+
+		"attemptTimeout: 1s, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}}}\n")
 	if _, err := tune.Run(context.Background(), []*scenario.Scenario{s, s}, tune.Options{}); err == nil ||
 		strings.Count(err.Error(), "phones.yaml") != 2 {
 		t.Errorf("error %v", err)

@@ -31,6 +31,11 @@ const (
 	isGenerated             // a system of sim/harm
 )
 
+// String says what the worlds of a kind are.
+func (k kind) String() string {
+	return [...]string{"scenarios", "perturbed copies", "generated systems"}[k]
+}
+
 // world is something that policies are played on.
 type world struct {
 	name     string
@@ -81,8 +86,10 @@ type tuner struct {
 	start  string // the policy that the search starts from, as YAML
 
 	mu    sync.Mutex
-	spent int             // runs
-	kept  map[string]*job // of policies that are run again and again
+	spent int // runs
+
+	rejected []Rejected
+	kept     map[string]*job // of policies that are run again and again
 }
 
 func (t *tuner) of(k kind) []*world {
