@@ -118,7 +118,8 @@ func (x *cliffSearch) comesTo(d *dimension, factor float64) float64 {
 }
 
 // bracket finds two factors between which the cliff is; good is on the safe side.
-func (x *cliffSearch) bracket(d *dimension, m *Margin, falls func(float64) (bool, error)) (good, bad float64, err error) {
+func (x *cliffSearch) bracket(d *dimension, m *Margin, falls func(float64) (bool, error)) (
+	good, bad float64, err error) {
 	real := func(factor float64) float64 { return x.comesTo(d, factor) }
 	good, bad = 1, 1
 	onward := 2.0

@@ -24,8 +24,8 @@ type spread struct {
 var known = spread{
 	imports: map[string]int{
 		"policy/balance":     9,
-		"policy/breaker":     24,
-		"policy/budget":      15,
+		"policy/breaker":     25,
+		"policy/budget":      16,
 		"policy/bulkhead":    10,
 		"policy/comeback":    5,
 		"policy/hedge":       5,
@@ -40,14 +40,14 @@ var known = spread{
 	},
 	sections: map[string]int{
 		"Bulkhead":         14,
-		"CircuitBreaker":   24,
+		"CircuitBreaker":   25,
 		"Hedge":            22,
 		"Idempotency":      23,
 		"Kafka":            15,
 		"OutlierDetection": 7,
 		"Pacing":           11,
 		"RateLimit":        28,
-		"RetryBudget":      20,
+		"RetryBudget":      21,
 		"Shed":             33,
 		"Throttle":         4,
 	},
