@@ -8,11 +8,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 
 	"github.com/abate-go/abate/sim/harm"
 )
 
-func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("advice", flag.ContinueOnError)
@@ -28,13 +34,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			continue
 		}
 		r, ok, err := system(ctx, number)
+		if ctx.Err() != nil {
+			break // the table has what is known
+		}
 		if err != nil {
 			fmt.Fprintln(stderr, "advice:", err)
 			return 1
 		}
 		if ok {
 			rows = append(rows, r)
-			fmt.Fprintf(stderr, "%d of %d  system %d (%s): %s\n", len(rows), *failing, r.system, r.kind, r.answer)
+			fmt.Fprintf(stderr, "%d of %d  system %d (%s): %s; followed, %d of %d hold\n", len(rows), *failing, r.system, r.kind,
+				r.answer, r.holding, r.advice)
 		}
 	}
 	table(stdout, rows)
