@@ -65,7 +65,7 @@ func TestAdviceThatIsPastedPasses(t *testing.T) {
 		r := study(t, read(t, pasted(t, paid, expected, a.YAML)), sim.Options{Seed: 5_000_000})
 		equal(t, "verdict after "+a.Change, r.Verdict, sim.Pass)
 	}
-	for _, want := range []string{"protect pay: ", "pay: circuitBreaker: {", "pay: queue work: "} {
+	for _, want := range []string{"protect pay: ", "pay: circuitBreaker: {", "pay: queue "} {
 		if !strings.Contains(found, want) {
 			t.Errorf("no advice %q among: %s", want, found)
 		}

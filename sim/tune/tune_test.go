@@ -25,7 +25,7 @@ func read(t *testing.T, name, text string) *scenario.Scenario {
 // crowd is a service for 150 requests per second with 100, and four times as many for some seconds; quiet is the same
 // without.
 func crowd(t *testing.T) []*scenario.Scenario {
-	const same = "duration: 20s\nwarmUp: 2s\nclients: {shop: {rate: 100, instances: 5, patience: 2s, calls: [pay]}}\n" +
+	const same = "duration: 20s\nwarmUp: 2s\nclients: {shop: {rate: 100, instances: 50, patience: 2s, calls: [pay]}}\n" +
 		"services: {pay: {workers: 15, serviceTime: exponential 100ms}}\n" +
 		"variants: {v: {policy: {defaults: {attemptTimeout: 1s}}}}\n"
 	return []*scenario.Scenario{
