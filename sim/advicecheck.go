@@ -104,7 +104,9 @@ func (a *advisor) fresh(t *trial) (fresh, error) {
 				percent(goodput/float64(len(more))))
 			return f, nil
 		}
-		if f.verdict == Fail || f.verdict == Pass && upTo >= least || upTo == most {
+		// What is not clear by then holds seldom enough to be left out, unless there is nothing else.
+		enough := upTo >= least && (f.verdict == Pass || len(a.advice) > 0)
+		if f.verdict == Fail || enough || upTo == most {
 			return f, nil
 		}
 	}

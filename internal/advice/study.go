@@ -28,7 +28,7 @@ const (
 	freshSeeds = 9_000_000 // of studies with advice that is followed
 	otherSeeds = 5_000_000 // of studies that look whether there is a remedy at all
 	quickRuns  = 2         // in which a change has to hold to be looked at closely
-	runs       = 64
+	runs       = 256       // at most; fewer when it is decided
 )
 
 // row is what came of one system.
