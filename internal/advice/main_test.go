@@ -10,6 +10,9 @@ import (
 )
 
 func TestAdviceForAFailingSystemHoldsOnOtherSeeds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches for several seconds")
+	}
 	var out bytes.Buffer
 	if code := run(t.Context(), []string{"-systems", "1", "-first", "64"}, &out, io.Discard); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out.String())
