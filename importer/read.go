@@ -1,0 +1,156 @@
+package importer
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/importer/workloads"
+	"github.com/abate-go/abate/topology"
+)
+
+// MaxBytes is the size of the largest file that is read. A larger one is a remark.
+const MaxBytes = 64 << 20
+
+// File is one file and its content.
+type File struct {
+	Name string // as positions are to name it, with slashes
+	Data []byte
+}
+
+// Seen is what became of one file.
+type Seen struct {
+	Name    string
+	Formats []string // of its documents, each once; empty when none is known
+}
+
+// Read returns what the files say together, and what became of each.
+func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
+	r := &reading{byFormat: map[string][]source.Document{}, seen: make([]Seen, len(files))}
+	for i, f := range files {
+		r.seen[i].Name = f.Name
+		r.file(&f, &r.seen[i])
+	}
+	r.configMaps()
+	for _, f := range formats {
+		if docs := r.byFormat[f.name]; len(docs) > 0 {
+			r.form.Add(f.read(docs, assume))
+		}
+	}
+	return r.form, r.seen
+}
+
+type reading struct {
+	form     topology.Form
+	byFormat map[string][]source.Document
+	maps     []configMap
+	seen     []Seen
+}
+
+// configMap is one ConfigMap, opened when all files were seen: only then is known whose it is.
+type configMap struct {
+	node source.Node
+	seen *Seen
+}
+
+func (r *reading) file(f *File, seen *Seen) {
+	switch {
+	case len(f.Data) > MaxBytes:
+		r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: topology.Position{File: f.Name, Line: 1},
+			Subject: "size", Text: fmt.Sprintf("the file has %d MiB; files of more than %d MiB are not read",
+				len(f.Data)>>20, MaxBytes>>20), Fix: "dump the routes and clusters only, or fewer traces"})
+	case bytes.IndexByte(f.Data[:min(len(f.Data), 8000)], 0) < 0: // no binary file
+		r.text(source.Document{File: f.Name, Data: f.Data}, f.Name, seen)
+	}
+}
+
+// text reads a whole file, or an embedded one. name says what kind of file it may be.
+func (r *reading) text(d source.Document, name string, seen *Seen) {
+	if r.take(d, seen) || !isYAML(name, d.Data) {
+		return
+	}
+	docs, remarks := d.Parsed()
+	for _, d := range docs {
+		r.document(d, seen)
+	}
+	if len(seen.Formats) > 0 || known.Match(d.Data) {
+		r.form.Remarks = append(r.form.Remarks, remarks...)
+	}
+}
+
+// known is text that makes a broken file worth a remark: it was meant for one of the programs that an audit knows.
+var known = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilience4j|methodConfig|retry`)
+
+func (r *reading) document(d source.Document, seen *Seen) {
+	kind := d.Root.Get("kind").Text()
+	switch {
+	case strings.HasSuffix(kind, "List") && d.Root.Get("items").IsList():
+		for _, item := range d.Root.Get("items").Items() {
+			inner := d
+			inner.Root = item
+			r.document(inner, seen)
+		}
+	case kind == "ConfigMap":
+		if !r.take(d, seen) {
+			r.maps = append(r.maps, configMap{d.Root, seen})
+		}
+	default:
+		r.take(d, seen)
+	}
+}
+
+// take gives d to the first format that recognises it, and reports whether there is one.
+func (r *reading) take(d source.Document, seen *Seen) bool {
+	for _, f := range formats {
+		if f.recognise(d) {
+			r.byFormat[f.name] = append(r.byFormat[f.name], d)
+			if !slices.Contains(seen.Formats, f.name) {
+				seen.Formats = append(seen.Formats, f.name)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// configMaps opens the ConfigMaps: each entry is a file of the service whose pods mount it.
+func (r *reading) configMaps() {
+	owners := workloads.Mounts(r.byFormat["workloads"])
+	for _, m := range r.maps {
+		meta := m.node.Get("metadata")
+		name := meta.Get("name").Text()
+		if namespace := meta.Get("namespace").Text(); namespace != "" {
+			name += "." + namespace
+		}
+		for _, p := range m.node.Get("data").Pairs() {
+			if strings.ContainsAny(p.Value.Text(), "\n:{") {
+				d := source.Embedded(p.Key, p.Value)
+				d.Owner = owners[name]
+				r.text(d, p.Key, m.seen)
+			}
+		}
+	}
+}
+
+// extensions of files that are YAML or JSON, or templates of them.
+var extensions = []string{".yaml", ".yml", ".json", ".jsonl", ".tmpl", ".tpl", ".template", ".j2"}
+
+// others are extensions of files that are something else, whatever they look like.
+var others = []string{".go", ".java", ".py", ".js", ".ts", ".md", ".html", ".css", ".xml", ".sh", ".conf", ".cfg",
+	".properties", ".toml", ".ini", ".hcl", ".tf", ".rb", ".cs", ".kt", ".rs", ".c", ".h", ".proto", ".sql", ".csv", ".txt",
+	".lock", ".sum", ".mod", ".svg", ".log"}
+
+var keyed = regexp.MustCompile(`(?m)\A(?:\s*(?:#.*)?\n)*(?:---.*\n)?(?:\s*(?:#.*)?\n)*(?:[{\[]|"?[A-Za-z_][\w.-]*"?:(?:\s|$))`)
+
+// isYAML reports whether a text is to be parsed as YAML or JSON.
+func isYAML(name string, data []byte) bool {
+	extension := strings.ToLower(path.Ext(name))
+	if slices.Contains(extensions, extension) {
+		return true
+	}
+	return !slices.Contains(others, extension) && keyed.Match(data[:min(len(data), 4096)])
+}
