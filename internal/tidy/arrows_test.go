@@ -31,7 +31,7 @@ const (
 
 // public is everything a user of the module can import.
 var public = []string{".", "core", "inbound", "startup", "policy/", "hops", "policyfile", "topology", "importer", "importer/",
-	"lint", "audit", "export", "sim",
+	"lint", "audit", "export", "exporter", "sim",
 	"sim/", "adapter/", "proxy", "proxy/"}
 
 // forTestsOf are what only the tests of a layer may import besides.
@@ -76,6 +76,7 @@ var layers = []layer{
 	{"importer/", []string{"importer/source", "topology"}, yaml},
 	{"importer/abatefile", []string{"importer/source", "topology", "policyfile", "core", "inbound", ".", "policy/"}, yaml},
 	{"importer", []string{"importer/source", "importer/", "topology"}, yaml},
+	{"exporter", []string{"topology"}, yaml},
 	{"lint", []string{"topology"}, nothing},
 	{"audit", []string{"topology", "importer", "lint", "sim", "sim/", "policyfile", "core", "inbound", ".", "policy/"},
 		yaml},
