@@ -110,10 +110,10 @@ func TestTheLossReportSaysWhatCameBack(t *testing.T) {
 		rows[r.Setting] = r
 	}
 	for setting, want := range map[string]string{
-		"tries of refused, hang, 503 (safe methods)":                         "exact",
+		"tries of refused, 503 (safe methods)":                               "exact",
 		"tries of reset-unsent, reset-sent, 502, UNAVAILABLE (safe methods)": "dropped",
 		"tries of hang (safe methods)":                                       "approximated",
-		"tries of hang, 503 (unsafe methods)":                                "approximated",
+		"tries of hang, 503 (unsafe methods)":                                "added",
 		"timeout":                                                            "dropped", "longest delay": "approximated", "hedges": "added", "first delay": "exact",
 	} {
 		if got := string(rows[setting].Kind); got != want {
