@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/abate-go/abate/cmd/internal/basics"
 	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/cmd/internal/inspect"
 	"github.com/abate-go/abate/cmd/internal/rehearse"
 )
 
@@ -18,6 +19,8 @@ func program() *cli.Program {
 	return &cli.Program{Name: "abate", Intro: "Abate stops retry storms.", Commands: []cli.Command{
 		{Name: "drill", Summary: "run a retry storm over real sockets: unguarded, then guarded",
 			Run: drills.DrillCommand},
+		{Name: "audit", Summary: "read the retries of any stack, and say what they do in an outage",
+			Run: inspect.AuditCommand},
 		{Name: "sim", Summary: "run a scenario in virtual time and judge it", Run: rehearse.SimCommand},
 		{Name: "tune", Summary: "look for the policy that is best over several scenarios", Run: rehearse.TuneCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file (in abate-proxy)",

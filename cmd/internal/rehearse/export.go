@@ -172,7 +172,7 @@ func (o exportOptions) export(what exporter, stdout io.Writer) error {
 	if same(o.out, o.policy) {
 		return fmt.Errorf("-o %s is the policy file itself, which this would replace: name another file", o.out)
 	}
-	if err := replaceFile(o.out, text); err != nil {
+	if err := cli.ReplaceFile(o.out, text); err != nil {
 		return fmt.Errorf("-o %s was not written: %w", o.out, err)
 	}
 	return nil
