@@ -33,7 +33,7 @@ func (p *proxy) form() topology.Form {
 	for _, c := range p.order {
 		out.remarksOf(p.clusters[c])
 	}
-	form := topology.Form{Remarks: append(p.remarks, out.remarks...), Policies: out.inbound}
+	form := topology.Form{Remarks: source.Distinct(append(p.remarks, out.remarks...)), Policies: out.inbound}
 	if len(out.order) == 0 && len(out.inbound) == 0 {
 		return form
 	}
