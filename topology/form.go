@@ -38,9 +38,13 @@ type Call struct {
 	Keyed      Value[bool]    `yaml:"keyed,omitempty"`      // an idempotency key protects them
 	Order      Value[int]     `yaml:"order,omitempty"`      // calls of From run by order; those of the same run at once
 	Layers     []Layer        `yaml:"layers,omitempty"`     // outermost first
+	// Detached reports that From neither waits for the call nor sees how it ends: a mirror of other calls.
+	Detached bool `yaml:"detached,omitempty"`
 }
 
 // Policy is a layer that a file sets for the calls of some callee, by some callers, before they are joined to a Call.
+// A callee or caller "*" is every service, "*.shop" every service of that namespace. A policy for such callees is what
+// holds where nothing else is said: it is for calls that have no other layer of its product and kind.
 type Policy struct {
 	Callees   []string `yaml:"callees"`             // names of the callee: any of them is it
 	Callers   []string `yaml:"callers,omitempty"`   // names of callers; none means every caller

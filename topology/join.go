@@ -20,6 +20,9 @@ type Found struct {
 //     dependency calls it.
 //   - A policy for every caller is added to all calls of its callee. If there is none, the callee is taken to be
 //     called from outside.
+//   - A policy for "*" or "*.shop" is added to calls between services of that namespace that have no layer of its product and
+//     kind, but not to those of a database. It makes no call.
+//   - A sidecar's policy is not added to the calls of a gateway, which is a proxy itself.
 //   - Callees and callers that no file describes become services.
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
 //
@@ -36,6 +39,9 @@ func (f Form) Join() (Form, []Found) {
 	}
 	for i := range f.Policies {
 		j.policy(&f.Policies[i])
+	}
+	for i := range f.Policies {
+		j.everywhere(&f.Policies[i])
 	}
 	for i := range j.out.Calls {
 		slices.SortStableFunc(j.out.Calls[i].Layers, func(a, b Layer) int { return int(a.Kind) - int(b.Kind) })
@@ -114,7 +120,7 @@ func (j *joining) callee(p *Policy) (string, bool) {
 
 // implied adds the calls that must exist because somebody set a policy for them.
 func (j *joining) implied(p *Policy) {
-	if len(p.Callers) == 0 {
+	if len(p.Callers) == 0 || patterns(p.Callees) || patterns(p.Callers) {
 		return
 	}
 	to, ok := j.callee(p)
@@ -129,12 +135,18 @@ func (j *joining) implied(p *Policy) {
 }
 
 func (j *joining) policy(p *Policy) {
+	if patterns(p.Callees) {
+		return
+	}
 	to, ok := j.callee(p)
 	if !ok {
 		return
 	}
 	var from []string
 	for _, caller := range p.Callers {
+		if pattern(caller) {
+			continue
+		}
 		if s, rule := j.names.Find(caller, p.Namespace); rule != NotFound && rule != Ambiguous {
 			from = append(from, s)
 		}
@@ -142,12 +154,15 @@ func (j *joining) policy(p *Policy) {
 	joined := false
 	for i := range j.out.Calls {
 		c := &j.out.Calls[i]
-		if c.To == to && (len(p.Callers) == 0 || slices.Contains(from, c.From)) {
+		if c.To != to || p.Layer.Kind == SidecarOut && c.ofGateway() {
+			continue
+		}
+		if len(p.Callers) == 0 || slices.Contains(from, c.From) || covered(p.Callers, c.From) {
 			c.Layers = append(c.Layers, p.Layer)
 			joined = true
 		}
 	}
-	if !joined && len(p.Callers) == 0 {
+	if !joined && (len(p.Callers) == 0 || patterns(p.Callers)) {
 		j.out.Calls = append(j.out.Calls, Call{To: to, At: p.Layer.At, Layers: []Layer{p.Layer}})
 	}
 }

@@ -52,6 +52,9 @@ type Layer struct {
 	Name    string        `yaml:"name,omitempty"`    // what its owners call it: "VirtualService shop/orders, http[0]"
 	At      Position      `yaml:"at,omitempty"`      // the block that makes it
 	Match   Match         `yaml:"match,omitempty"`   // the part of the calls it is for; the zero Match is all of them
+	// Choice names what picks one of several layers: a request passes the first layer of a choice whose Match it meets,
+	// and none of the others. The routes of one proxy are a choice. Layers without one all apply.
+	Choice string `yaml:"choice,omitempty"`
 
 	Repeats []Repeat             `yaml:"repeats,omitempty"`
 	PerTry  Value[time.Duration] `yaml:"perTry,omitempty"`  // limit of one try
@@ -110,11 +113,14 @@ type Backoff struct {
 
 // Budget bounds the retries of all calls together.
 type Budget struct {
-	Ratio      Value[float64]       `yaml:"ratio,omitempty"`      // retries for one first try
-	PerSecond  Value[float64]       `yaml:"perSecond,omitempty"`  // of retries, for each instance, besides the ratio
-	Concurrent Value[int]           `yaml:"concurrent,omitempty"` // retries in flight; with a ratio, the least that it allows
-	Tokens     Value[float64]       `yaml:"tokens,omitempty"`     // of a gRPC throttle; retries stop at half of them
-	Window     Value[time.Duration] `yaml:"window,omitempty"`
+	Ratio      Value[float64] `yaml:"ratio,omitempty"`      // retries for one first try
+	PerSecond  Value[float64] `yaml:"perSecond,omitempty"`  // of retries, for each instance, besides the ratio
+	Concurrent Value[int]     `yaml:"concurrent,omitempty"` // retries in flight; the least, beside a ratio or a share
+	// Share is the retries in flight for one request in flight (Envoy). It is no ratio: retries that fail at once are many
+	// in a second and few at a time, so it bounds no rate.
+	Share  Value[float64]       `yaml:"share,omitempty"`
+	Tokens Value[float64]       `yaml:"tokens,omitempty"` // of a gRPC throttle; retries stop at half of them
+	Window Value[time.Duration] `yaml:"window,omitempty"`
 }
 
 // Breaker is a circuit breaker.
@@ -149,4 +155,7 @@ type Limits struct {
 type Hedge struct {
 	Copies Value[int]           `yaml:"copies,omitempty"` // besides the first
 	Delay  Value[time.Duration] `yaml:"delay,omitempty"`
+	// OnPerTry reports that a try that has had PerTry goes on, and the next one runs beside it (Envoy). The tries are those
+	// of the layer's Repeats; Copies and Delay are absent.
+	OnPerTry Value[bool] `yaml:"onPerTry,omitempty"`
 }

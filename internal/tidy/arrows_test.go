@@ -73,7 +73,8 @@ var layers = []layer{
 	// The audit, from the bottom up.
 	{"topology", []string{"internal/strictyaml"}, yaml},
 	{"importer/source", []string{"topology", "internal/nearest"}, yaml},
-	{"importer/", []string{"importer/source", "topology"}, yaml},
+	{"importer/envoywords", []string{"importer/source", "topology"}, nothing},
+	{"importer/", []string{"importer/source", "importer/envoywords", "topology"}, yaml},
 	{"importer/abatefile", []string{"importer/source", "topology", "policyfile", "core", "inbound", ".", "policy/"}, yaml},
 	{"importer", []string{"importer/source", "importer/", "topology"}, yaml},
 	{"exporter", []string{"topology"}, yaml},
