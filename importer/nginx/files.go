@@ -95,7 +95,7 @@ func (f *files) glob(d *source.Document, pattern string) []*source.Document {
 }
 
 // maxDirectives bounds what files that include one another come to.
-const maxDirectives = 500_000
+const maxDirectives = 100_000
 
 // expand puts what is included in its place.
 func (f *files) expand(directives []*directive, within []string) []*directive {

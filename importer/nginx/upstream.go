@@ -1,7 +1,6 @@
 package nginx
 
 import (
-	"net"
 	"path"
 	"slices"
 	"strings"
@@ -119,20 +118,7 @@ func (u *upstream) count() topology.Value[int] {
 }
 
 // to returns the service behind the group, and its other names when it is the group that gives the name.
-func (u *upstream) to() (service string, aliases []string) {
-	if u.name == "" || len(u.hosts) == 1 && net.ParseIP(u.hosts[0]) == nil && !strings.HasPrefix(u.hosts[0], "localhost") {
-		if len(u.hosts) == 0 {
-			return u.name, nil
-		}
-		return u.hosts[0], nil
-	}
-	for _, h := range u.hosts {
-		if !strings.HasPrefix(h, "localhost") {
-			aliases = append(aliases, h)
-		}
-	}
-	return u.name, aliases
-}
+func (u *upstream) to() (service string, aliases []string) { return source.Behind(u.name, u.hosts) }
 
 // callee is source.Callee, with a name for sockets: that of the file.
 func callee(address string) string {

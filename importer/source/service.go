@@ -67,3 +67,22 @@ func Numeric(address string) bool {
 	}
 	return net.ParseIP(strings.Trim(host, "[]")) != nil
 }
+
+// Behind returns the service behind a group of servers that a proxy chooses among: the host that all of them have, or
+// else the group, whose other names are then the hosts. name is the group's, empty for an address that stands alone.
+// hosts are results of Callee.
+func Behind(name string, hosts []string) (service string, aliases []string) {
+	local := func(host string) bool { return host == "localhost" || strings.HasPrefix(host, "localhost-") }
+	switch {
+	case name == "" && len(hosts) > 0:
+		return hosts[0], nil
+	case len(hosts) == 1 && net.ParseIP(hosts[0]) == nil && !local(hosts[0]):
+		return hosts[0], nil
+	}
+	for _, h := range hosts {
+		if !local(h) {
+			aliases = append(aliases, h)
+		}
+	}
+	return name, aliases
+}
