@@ -130,7 +130,7 @@ backend third from web
 		{first.Limits.Requests.String(), "25 (lb/haproxy.cfg:19:32)"},
 		{first.Endpoints.String(), "2 (lb/haproxy.cfg:16:1)"},
 		{second.PerTry.String(), "100ms (lb/haproxy.cfg:25:18)"},
-		{second.Cancels.String(), "true (inherited from defaults other; lb/haproxy.cfg:23:3)"},
+		{second.Cancels.String(), "false (default of HAProxy 2.6; lb/haproxy.cfg:10:1)"},
 		{second.Endpoints.String(), "3 (lb/haproxy.cfg:24:1)"},
 		{second.Ejection.Consecutive.String(), "5 (lb/haproxy.cfg:26:66)"},
 		{third.Repeats[0].Tries.String(), "3 (inherited from defaults web; lb/haproxy.cfg:7:11)"},
@@ -142,6 +142,22 @@ backend third from web
 	}
 	if first.Repeats[0].Elsewhere || third.Repeats[0].Elsewhere {
 		t.Error("one server, or no redispatch, and yet it goes elsewhere")
+	}
+}
+
+// Measured on HAProxy 2.6: in the backend alone, or in the frontend alone, the option does nothing.
+func TestItStopsOnlyWhereBothSidesSaySo(t *testing.T) {
+	for _, c := range []struct {
+		defaults, backend string
+		want              bool
+		remarks           int
+	}{{"", "", false, 0}, {"", "option abortonclose", false, 1}, {"option abortonclose", "no option abortonclose", false, 0},
+		{"option abortonclose", "", true, 0}, {"option abortonclose", "option abortonclose", true, 0}} {
+		f := read(t, "f.cfg", "defaults\n  mode http\n  "+c.defaults+"\nfrontend f\n  bind :80\n  default_backend b\nbackend b\n  "+c.backend+
+			"\n  server s b:80\n")
+		if l := one(t, f); l.Cancels.V != c.want || len(f.Remarks) != c.remarks {
+			t.Errorf("%q, %q: %s, remarks %+v", c.defaults, c.backend, l.Cancels, f.Remarks)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func (in *instance) layer(s *section, p *pool, entrances []*section) topology.La
 		Overall:   topology.DefaultOf(time.Duration(0), in.product()+", which has no limit of all tries", s.at),
 		Endpoints: p.count(),
 		Backoff:   topology.Backoff{First: topology.DefaultOf(time.Duration(0), in.product()+", which has no back-off", s.at)},
-		Cancels:   in.option(s, "abortonclose"),
+		Cancels:   in.cancels(s, entrances),
 	}
 	web := value(in, s, source.Text, "tcp", "mode").Or("tcp") == "http"
 	l.Answers = []topology.Answer{{After: topology.Refused, Gives: topology.S503}, {After: topology.ResetUnsent, Gives: topology.S503},
@@ -33,6 +33,25 @@ func (in *instance) layer(s *section, p *pool, entrances []*section) topology.La
 	}
 	l.Ejection = in.ejection(p)
 	return l
+}
+
+// cancels returns whether HAProxy stops when its client leaves: only where the option is on for the backend and for the
+// frontend that the client came through, which usually means in their defaults. In the backend alone it does nothing.
+func (in *instance) cancels(s *section, entrances []*section) topology.Value[bool] {
+	own := in.option(s, "abortonclose")
+	if !own.Or(false) {
+		return own
+	}
+	for _, e := range entrances {
+		if off := in.option(e, "abortonclose"); !off.Or(true) {
+			if own.Origin == topology.Written {
+				in.remark("F602", own.At, s.kind+" "+s.name+" abortonclose", "option abortonclose has no effect here alone: the frontend "+
+					e.name+" does not have it", "write it in the defaults section of both")
+			}
+			return off
+		}
+	}
+	return own
 }
 
 // ejection is what "observe" does to a server that fails for the requests that it gets.

@@ -35,7 +35,7 @@ func (in *instance) repeats(s *scope, prefix string, pass *directive, u *upstrea
 			out = append(out, topology.Repeat{On: on, Methods: m, Tries: tries, Word: w.text, At: w.at, Elsewhere: true})
 		}
 	}
-	sent := in.sent(s, prefix, has("non_idempotent"))
+	sent := sent(prefix, has("non_idempotent"))
 	for _, w := range list {
 		switch status, isStatus := statuses[w.text]; {
 		case w.text == "error":
@@ -60,18 +60,16 @@ func (in *instance) repeats(s *scope, prefix string, pass *directive, u *upstrea
 	return out
 }
 
-// sent returns which requests are repeated after they were sent.
-func (in *instance) sent(s *scope, prefix string, nonIdempotent bool) topology.Methods {
-	if prefix == "grpc" { // every gRPC call is a POST
-		if nonIdempotent {
-			return topology.AllMethods
-		}
+// sent returns which requests are repeated after they were sent. With proxy_request_buffering off those with a long body
+// are not, but short ones are: they came together with the head. So that setting changes no bound.
+func sent(prefix string, nonIdempotent bool) topology.Methods {
+	switch {
+	case nonIdempotent:
+		return topology.AllMethods
+	case prefix == "grpc": // every gRPC call is a POST
 		return 0
 	}
-	if streams := flag(in, s, prefix+"_request_buffering", true, true); !nonIdempotent || streams.Or(false) {
-		return topology.Safe // without a buffer a body that was sent is gone
-	}
-	return topology.AllMethods
+	return topology.Safe
 }
 
 // cached reports whether requests may go out over a connection that was used before, and where that is said. When such
