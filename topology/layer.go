@@ -92,6 +92,9 @@ type Repeat struct {
 	Tries   Value[int] `yaml:"tries"`             // in all, the first one counted
 	Word    string     `yaml:"word,omitempty"`    // the format's own word: "gateway-error"
 	At      Position   `yaml:"at,omitempty"`      // where that word stands
+	// Wait is the constant wait before each further try, where this rule has one of its own instead of the layer's
+	// back-off (HAProxy).
+	Wait Value[time.Duration] `yaml:"wait,omitempty"`
 	// Elsewhere reports that each further try goes to another endpoint.
 	Elsewhere bool `yaml:"elsewhere,omitempty"`
 }

@@ -1,0 +1,128 @@
+// Package backend is a server that counts what it gets and fails on command.
+//
+// The last part of a request's path is the command: a status ("503"), "hang" (no answer), "reset" (the connection is
+// reset once the request was read), "close" (closed without an answer), "half" (a body that breaks off). Everything
+// before it says whose request it is.
+package backend
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"path"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/internal/loopback"
+)
+
+// Attempt is one request that arrived.
+type Attempt struct {
+	Endpoint int // which of the endpoints got it
+	Method   string
+	At       time.Duration // since the backend started
+}
+
+// Backend is several endpoints with one memory. It may be used by several goroutines.
+type Backend struct {
+	Addresses []string // host:port of each endpoint
+	start     time.Time
+	mu        sync.Mutex
+	attempts  map[string][]Attempt // by path
+	open      map[string]int       // attempts that are not over
+	changed   chan struct{}        // closed when something changes
+}
+
+// Start starts a backend with n endpoints, which ends with the test.
+func Start(t testing.TB, n int) *Backend {
+	t.Helper()
+	b := &Backend{start: time.Now(), attempts: map[string][]Attempt{}, open: map[string]int{}, changed: make(chan struct{})}
+	for i := range n {
+		l, err := loopback.Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended, end := context.WithCancel(context.Background())
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.serve(i, w, r) }),
+			BaseContext: func(net.Listener) context.Context { return ended }}
+		go func() { _ = server.Serve(l) }()
+		t.Cleanup(func() {
+			end()
+			_ = server.Close()
+		})
+		b.Addresses = append(b.Addresses, l.Addr().String())
+	}
+	return b
+}
+
+func (b *Backend) serve(endpoint int, w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	b.note(func() {
+		b.attempts[r.URL.Path] = append(b.attempts[r.URL.Path], Attempt{endpoint, r.Method, time.Since(b.start)})
+		b.open[r.URL.Path]++
+	})
+	defer b.note(func() { b.open[r.URL.Path]-- })
+	switch command := path.Base(r.URL.Path); command {
+	case "hang":
+		<-r.Context().Done()
+	case "reset", "close":
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok && command == "reset" {
+			_ = tcp.SetLinger(0)
+		}
+		_ = conn.Close()
+	case "half":
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, "half")
+		panic(http.ErrAbortHandler)
+	default:
+		status, err := strconv.Atoi(command)
+		if err != nil || status < 200 || status > 599 {
+			status = http.StatusOK
+		}
+		w.WriteHeader(status)
+		if status != http.StatusNoContent && status != http.StatusNotModified {
+			_, _ = io.WriteString(w, "said on command\n")
+		}
+	}
+}
+
+func (b *Backend) note(what func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	what()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// Attempts returns what arrived with a path, in order.
+func (b *Backend) Attempts(path string) []Attempt {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]Attempt(nil), b.attempts[path]...)
+}
+
+// Await waits until ok holds of the number of attempts with a path, and of those of them that are not over. It reports
+// false when the limit is over first.
+func (b *Backend) Await(path string, limit time.Duration, ok func(all, open int) bool) bool {
+	over := time.After(limit)
+	for {
+		b.mu.Lock()
+		holds, changed := ok(len(b.attempts[path]), b.open[path]), b.changed
+		b.mu.Unlock()
+		if holds {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return false
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package behaviour
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/tests/behaviour/backend"
+	"github.com/abate-go/abate/topology"
+)
+
+// Case is one request to a product, and what the importer says of it.
+type Case struct {
+	Name    string
+	Key     string // the first part of the request's path, by which the product chooses the configuration
+	Method  string
+	Command string // what the backend is told to do
+	Outcome topology.Outcome
+	Layer   *topology.Layer // what the importer read
+	Warm    bool            // a request that succeeds goes before, so that a connection is open
+}
+
+// Path is the path of the case's request.
+func (c *Case) Path() string { return "/" + c.Key + "/" + c.Command }
+
+func (c *Case) methods() topology.Methods {
+	if c.Method == http.MethodPost || c.Method == http.MethodPatch {
+		return topology.Unsafe
+	}
+	return topology.Safe
+}
+
+// Product is a program that runs.
+type Product struct {
+	Address string // host:port
+	Backend *backend.Backend
+	// Tries reads from an answer how many tries the product itself says it made; 0 when it does not say.
+	Tries func(*http.Response) int
+}
+
+// atOnce is how many requests are under way at a time.
+const atOnce = 48
+
+// patience is how much longer than it must a request may take before something is wrong. It is no measure of speed.
+const patience = 30 * time.Second
+
+// Run sends the requests of all cases and compares the tries and the time of each with what its layer says.
+func Run(t *testing.T, p *Product, cases []Case) {
+	t.Helper()
+	var all sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	problems := make([]string, len(cases))
+	for i := range cases {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			problems[i] = p.check(&cases[i])
+		})
+	}
+	all.Wait()
+	bad := 0
+	for i, problem := range problems {
+		if problem != "" {
+			bad++
+			t.Errorf("%s: %s", cases[i].Name, problem)
+		}
+	}
+	t.Logf("%d cases, %d differ", len(cases), bad)
+}
+
+// check returns what is wrong with a case, or nothing.
+func (p *Product) check(c *Case) string {
+	want := c.Layer.Tries(c.Outcome, c.methods())
+	longest, ends := c.Layer.Longest(c.Outcome, c.methods())
+	if !want.Known || !ends {
+		return fmt.Sprintf("the importer does not know: %+v, ends %v", want, ends)
+	}
+	if c.Warm {
+		if _, _, err := p.send(c.Method, "/"+c.Key+"/200", longest+patience); err != nil {
+			return err.Error()
+		}
+	}
+	said, took, err := p.send(c.Method, c.Path(), longest+patience)
+	if err != nil {
+		return err.Error()
+	}
+	// The last try is counted when it arrives, which may be after the product gave it up.
+	arrives := want.N
+	if c.Outcome == topology.Refused {
+		arrives = 0
+	}
+	p.Backend.Await(c.Path(), patience, func(all, _ int) bool { return all >= arrives })
+	arrived := len(p.Backend.Attempts(c.Path()))
+	var problems []string
+	if c.Outcome != topology.Refused && arrived != want.N {
+		problems = append(problems, fmt.Sprintf("%d tries arrived, the importer says %d", arrived, want.N))
+	}
+	if said > 0 && said != want.N {
+		problems = append(problems, fmt.Sprintf("the product made %d tries, the importer says %d", said, want.N))
+	}
+	if c.Outcome == topology.Refused && said == 0 {
+		problems = append(problems, "the product does not say how many tries it made")
+	}
+	// Timers of programs are as coarse as a few milliseconds.
+	if least := shortest(c, want.N) * 9 / 10; took < least {
+		problems = append(problems, fmt.Sprintf("took %v, the importer says at least %v", took, least))
+	}
+	if took > longest+patience {
+		problems = append(problems, fmt.Sprintf("took %v, the importer says at most %v", took, longest))
+	}
+	return strings.Join(problems, "; ")
+}
+
+// shortest returns how long n tries take at least.
+func shortest(c *Case, n int) time.Duration {
+	total := time.Duration(0)
+	by := c.Layer.Tries(c.Outcome, c.methods()).By
+	for i := 1; i <= n; i++ {
+		if c.Outcome == topology.Hang {
+			total += c.Layer.PerTry.Or(0)
+		}
+		if i < n {
+			least, _ := c.Layer.Backoff.Wait(i)
+			if by != nil && !by.Wait.IsZero() {
+				least = by.Wait.Or(0)
+			}
+			total += least
+		}
+	}
+	if overall := c.Layer.Overall.Or(0); overall > 0 && !c.Layer.StartsOnly {
+		total = min(total, overall)
+	}
+	return total
+}
+
+// send sends one request, and returns how many tries the product says it made, and how long it took.
+func (p *Product) send(method, path string, limit time.Duration) (tries int, took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // net/http repeats on a kept connection
+	var body io.Reader
+	if method == http.MethodPost {
+		body = strings.NewReader("order=7")
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+p.Address+path, body)
+	if err != nil {
+		return 0, 0, err
+	}
+	start := time.Now()
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, time.Since(start), err
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return p.Tries(resp), time.Since(start), nil
+}
+
+// Leave sends the request of a case, which hangs, leaves when its first try has arrived, and returns how many tries
+// were made until the product gave up. Whether that is before all of them were made is what a layer's Cancels says.
+func Leave(t *testing.T, p *Product, c *Case) int {
+	t.Helper()
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		req, err := http.NewRequestWithContext(ctx, c.Method, "http://"+p.Address+c.Path(), nil)
+		if err != nil {
+			return
+		}
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		if resp, err := client.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	if !p.Backend.Await(c.Path(), patience, func(all, _ int) bool { return all > 0 }) {
+		t.Fatal("no try arrived")
+	}
+	leave()
+	<-gone
+	full := c.Layer.Tries(c.Outcome, c.methods()).N
+	for {
+		if !p.Backend.Await(c.Path(), patience, func(_, open int) bool { return open == 0 }) {
+			t.Fatal("a try is never given up")
+		}
+		// A further try follows the last one at once, so it is there before the answers to these requests.
+		for range 5 {
+			if _, _, err := p.send(http.MethodGet, "/"+c.Key+"/200", patience); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n := len(p.Backend.Attempts(c.Path()))
+		if n >= full || p.Backend.Await(c.Path(), 0, func(_, open int) bool { return open == 0 }) {
+			return n
+		}
+	}
+}
