@@ -74,6 +74,9 @@ type Layer struct {
 	Cancels     Value[bool] `yaml:"cancels,omitempty"`     // it stops when its own caller leaves
 	Overridable Value[bool] `yaml:"overridable,omitempty"` // a caller may change its tries by request headers
 	Answers     []Answer    `yaml:"answers,omitempty"`     // what its caller sees, where that is not the last outcome
+	// Owner is how a layer of Abate shares extra attempts with the others of its call tree: nearest, edge or none. It is
+	// absent for every other product.
+	Owner Value[string] `yaml:"owner,omitempty"`
 }
 
 // Match is the part of a service's calls that a layer is for. An empty field matches all.

@@ -24,7 +24,7 @@ func (l *Layer) Tries(o Outcome, m Methods) Count {
 	c := Count{N: 1, Known: true}
 	for i := range l.Repeats {
 		r := &l.Repeats[i]
-		if !r.about(o, m) {
+		if !r.About(o, m) {
 			continue
 		}
 		n, ok := r.Tries.Get()
@@ -48,7 +48,8 @@ func (l *Layer) Tries(o Outcome, m Methods) Count {
 	return c
 }
 
-func (r *Repeat) about(o Outcome, m Methods) bool {
+// About reports whether the rule says how often calls of kind m that end with o are tried.
+func (r *Repeat) About(o Outcome, m Methods) bool {
 	if r.Methods != 0 && r.Methods&m == 0 {
 		return false
 	}
