@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/abate-go/abate/lint"
@@ -106,6 +107,7 @@ func place(f Finding) string {
 }
 
 func (t *textual) verdicts(r *Result) {
+	var assumed []string
 	for _, v := range r.Verdicts {
 		if v.Failed != "" {
 			t.line("Outage of %s: not played, because %s.", v.Service, v.Failed)
@@ -113,15 +115,22 @@ func (t *textual) verdicts(r *Result) {
 		}
 		t.line("Outage of %s (it %s):", v.Service, Fails(v.Outcome))
 		t.line("    as configured: %s", v.Before)
-		if v.Before.Margin != "" {
-			t.line("                   %s", v.Before.Margin)
-		}
 		if v.After != nil {
 			t.line("    with the changes below: %s", v.After)
 		}
 		for _, a := range v.Assumed {
-			t.line("    assumes: %s", a)
+			if !slices.Contains(assumed, a) {
+				assumed = append(assumed, a)
+			}
 		}
+	}
+	if len(assumed) > 0 {
+		t.line("    What was played assumes, because no file says it:")
+	}
+	for _, a := range assumed {
+		t.line("        %s", a)
+	}
+	if len(r.Verdicts) > 0 {
 		t.line("")
 	}
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,7 +31,6 @@ type Outage struct {
 	Collapse      sim.Share // of the runs
 	Recovery      float64   // seconds until goodput was back, the median of the runs that recovered; -1 when none did
 	Amplification float64   // attempts for one request at the service, while it fails
-	Margin        string    // how much more load it stands, where it was looked for
 }
 
 // SimulateOptions says what is played.
@@ -40,7 +40,6 @@ type SimulateOptions struct {
 	Rate    float64       // requests/s at roots whose rate no file says; 0 means AssumedRate
 	Service string        // the only service that fails; empty means each that others call, the worst first
 	Most    int           // services at most; 0 means 3
-	Margin  bool
 	// Progress is told what is played next; it may be nil.
 	Progress func(service string, n, of int)
 }
@@ -104,12 +103,29 @@ func (r *Result) dependencies(only string) []string {
 	return names
 }
 
+// ways are how a service may fail in an outage that is played.
+var ways = []topology.Outcome{topology.Hang, topology.Refused, topology.S503}
+
+// play plays each way of failing, and returns the one that does most harm as configured.
 func (r *Result) play(ctx context.Context, service string, o SimulateOptions) Verdict {
-	v := Verdict{Service: service, Outcome: r.failsWorst(service)}
-	p := Play{Service: service, Fails: v.Outcome, For: o.Outage, Rate: o.Rate}
-	if p.For == 0 {
-		p.For = 30 * time.Second
+	var worst Verdict
+	for i, way := range ways {
+		v := r.playOne(ctx, service, way, o)
+		if i == 0 || v.Failed == "" && (worst.Failed != "" || v.Before.worseThan(worst.Before)) {
+			worst = v
+		}
 	}
+	return worst
+}
+
+func (o Outage) worseThan(other Outage) bool {
+	return cmp.Or(cmp.Compare(o.Collapse.Share, other.Collapse.Share), cmp.Compare(o.Recovery, other.Recovery),
+		cmp.Compare(o.Amplification, other.Amplification)) > 0
+}
+
+func (r *Result) playOne(ctx context.Context, service string, way topology.Outcome, o SimulateOptions) Verdict {
+	v := Verdict{Service: service, Outcome: way}
+	p := Play{Service: service, Fails: way, For: cmp.Or(o.Outage, 30*time.Second), Rate: o.Rate}
 	if len(r.Changes) > 0 {
 		fixed := r.changed()
 		p.Fixed = &fixed
@@ -125,11 +141,7 @@ func (r *Result) play(ctx context.Context, service string, o SimulateOptions) Ve
 		v.Failed = "the scenario cannot be played: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 		return v
 	}
-	runs := o.Runs
-	if runs == 0 {
-		runs = 20
-	}
-	result, err := sim.Run(ctx, s, sim.Options{Runs: runs, Exactly: true, Margin: o.Margin})
+	result, err := sim.Run(ctx, s, sim.Options{Runs: cmp.Or(o.Runs, 20), Exactly: true})
 	if err != nil {
 		v.Failed = err.Error()
 		return v
@@ -142,24 +154,6 @@ func (r *Result) play(ctx context.Context, service string, o SimulateOptions) Ve
 	return v
 }
 
-// failsWorst returns the way of failing that makes most attempts: a hang, a refusal or a 503.
-func (r *Result) failsWorst(service string) topology.Outcome {
-	best, most := topology.Hang, 0.0
-	for _, b := range lint.Amplification(r.Form, lint.Options{}).Bounds {
-		if b.Service != service {
-			continue
-		}
-		for _, o := range []topology.Outcome{topology.Hang, topology.Refused, topology.S503} {
-			for _, root := range b.Roots {
-				if slices.Contains(b.Outcomes, o) && root.Worst > most {
-					best, most = o, root.Worst
-				}
-			}
-		}
-	}
-	return best
-}
-
 func outage(v *sim.VariantResult, service string) Outage {
 	o := Outage{Runs: v.Runs, Collapse: v.Collapse, Recovery: -1}
 	if n := len(v.Recovery); n > 0 {
@@ -168,11 +162,6 @@ func outage(v *sim.VariantResult, service string) Outage {
 	for _, m := range v.Measures {
 		if m.Name == "amplification("+service+", during)" {
 			o.Amplification = m.Mean
-		}
-	}
-	for _, m := range v.Margins {
-		if m.Dimension == "load" {
-			o.Margin = m.Text
 		}
 	}
 	return o

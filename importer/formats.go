@@ -1,6 +1,10 @@
 package importer
 
 import (
+	"github.com/abate-go/abate/importer/envoy"
+	"github.com/abate-go/abate/importer/haproxy"
+	"github.com/abate-go/abate/importer/istio"
+	"github.com/abate-go/abate/importer/nginx"
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/importer/traces"
 	"github.com/abate-go/abate/importer/workloads"
@@ -10,15 +14,29 @@ import (
 // format is one kind of file. A document belongs to the first format that recognises it.
 type format struct {
 	name      string
+	form      form
 	recognise func(source.Document) bool
 	read      func([]source.Document, source.Assume) topology.Form
 }
 
+// form says how the files of a format are written.
+type form uint8
+
+const (
+	parsed form = 1 << iota // YAML or JSON, as a tree of nodes
+	stream                  // JSON that may be large, or a value a line: the text is looked at first
+	plain                   // a language of its own
+)
+
 // formats are all that an audit reads.
 var formats = []format{
-	{"calls", isForm, readForms},
-	{"workloads", workloads.Recognise, workloads.Read},
-	{"traces", traces.Recognise, traces.Read},
+	{"calls", parsed, isForm, readForms},
+	{"workloads", parsed, workloads.Recognise, workloads.Read},
+	{"traces", stream, traces.Recognise, traces.Read},
+	{"envoy", parsed, envoy.Recognise, envoy.Read},
+	{"istio", parsed, istio.Recognise, istio.Read},
+	{"nginx", plain, nginx.Recognise, nginx.Read},
+	{"haproxy", plain, haproxy.Recognise, haproxy.Read},
 }
 
 // Formats returns the names of all formats that Read knows.

@@ -70,43 +70,54 @@ func (r *reading) file(f *File, seen *Seen) {
 
 // text reads a whole file, or an embedded one. name says what kind of file it may be.
 func (r *reading) text(d source.Document, name string, seen *Seen) {
-	if r.take(d, seen) || !isYAML(name, d.Data) {
+	if r.take(d, stream, seen) {
 		return
 	}
-	docs, remarks := d.Parsed()
-	for _, d := range docs {
-		r.document(d, seen)
+	var remarks []topology.Remark
+	found := false
+	if isYAML(name, d.Data) {
+		var docs []source.Document
+		docs, remarks = d.Parsed()
+		for _, d := range docs {
+			found = r.document(d, seen) || found
+		}
 	}
-	if len(seen.Formats) > 0 || known.Match(d.Data) {
+	if !found && !slices.Contains(trees, strings.ToLower(path.Ext(name))) && r.take(d, plain, seen) {
+		return
+	}
+	if found || known.Match(d.Data) {
 		r.form.Remarks = append(r.form.Remarks, remarks...)
 	}
 }
 
+// trees are extensions of files that are YAML or JSON and nothing else.
+var trees = []string{".yaml", ".yml", ".json", ".jsonl"}
+
 // known is text that makes a broken file worth a remark: it was meant for one of the programs that an audit knows.
 var known = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilience4j|methodConfig|retry`)
 
-func (r *reading) document(d source.Document, seen *Seen) {
+// document gives a document to its format, and reports whether there is one. Lists are opened; ConfigMaps that are not
+// a format of their own are kept for later.
+func (r *reading) document(d source.Document, seen *Seen) (found bool) {
 	kind := d.Root.Get("kind").Text()
-	switch {
-	case strings.HasSuffix(kind, "List") && d.Root.Get("items").IsList():
+	if strings.HasSuffix(kind, "List") && d.Root.Get("items").IsList() {
 		for _, item := range d.Root.Get("items").Items() {
 			inner := d
 			inner.Root = item
-			r.document(inner, seen)
+			found = r.document(inner, seen) || found
 		}
-	case kind == "ConfigMap":
-		if !r.take(d, seen) {
-			r.maps = append(r.maps, configMap{d.Root, seen})
-		}
-	default:
-		r.take(d, seen)
+		return found
 	}
+	if found = r.take(d, parsed, seen); !found && kind == "ConfigMap" {
+		r.maps = append(r.maps, configMap{d.Root, seen})
+	}
+	return found || kind == "ConfigMap"
 }
 
-// take gives d to the first format that recognises it, and reports whether there is one.
-func (r *reading) take(d source.Document, seen *Seen) bool {
+// take gives d to the first format of a form that recognises it, and reports whether there is one.
+func (r *reading) take(d source.Document, as form, seen *Seen) bool {
 	for _, f := range formats {
-		if f.recognise(d) {
+		if f.form&as != 0 && f.recognise(d) {
 			r.byFormat[f.name] = append(r.byFormat[f.name], d)
 			if !slices.Contains(seen.Formats, f.name) {
 				seen.Formats = append(seen.Formats, f.name)

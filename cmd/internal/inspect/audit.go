@@ -241,7 +241,7 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		r.Propose(files, options.Lint)
 	}
 	if o.simulate {
-		r.Simulate(ctx, audit.SimulateOptions{Outage: o.outage, Service: o.service, Rate: o.rate, Margin: true,
+		r.Simulate(ctx, audit.SimulateOptions{Outage: o.outage, Service: o.service, Rate: o.rate,
 			Progress: progress.outage})
 		progress.End("")
 	}
