@@ -29,6 +29,9 @@ const simHelp = `Run a scenario in virtual time, with the policy code that produ
 Usage: abate sim [FLAGS] FILE|FOLDER...
        abate sim FILE --shard 3/20 -o FILE|FOLDER    one part of a study's runs
        abate sim merge [FLAGS] FILE|FOLDER...        what one process would have written
+       abate sim --from PATH [--service NAME] [--outage 30s] [--rate N] [-o FILE]
+                                                     the outage of a system that "abate audit" reads,
+                                                     as a scenario to edit and run
 
 Each file is a scenario; a folder means its *.yaml files. Flags may stand anywhere; after "--" all
 words are files.
@@ -86,6 +89,9 @@ func SimCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 func simulate(ctx context.Context, run runner, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == mergeWord {
 		return merge(ctx, args, stdout, stderr)
+	}
+	if asksFrom(args) {
+		return from(ctx, args, stdout, stderr)
 	}
 	o, err := parseSim(args)
 	if errors.Is(err, flag.ErrHelp) {
