@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ type Outage struct {
 // SimulateOptions says what is played.
 type SimulateOptions struct {
 	Outage  time.Duration // how long a service fails; 0 means 30 s
-	Runs    int           // for each variant; 0 means 20
+	Runs    int           // for each variant; 0 means 10
 	Rate    float64       // requests/s at roots whose rate no file says; 0 means AssumedRate
 	Service string        // the only service that fails; empty means each that others call, the worst first
 	Most    int           // services at most; 0 means 3
@@ -141,7 +142,7 @@ func (r *Result) playOne(ctx context.Context, service string, way topology.Outco
 		v.Failed = "the scenario cannot be played: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 		return v
 	}
-	result, err := sim.Run(ctx, s, sim.Options{Runs: cmp.Or(o.Runs, 20), Exactly: true})
+	result, err := sim.Run(ctx, s, sim.Options{Runs: cmp.Or(o.Runs, 10), Exactly: true})
 	if err != nil {
 		v.Failed = err.Error()
 		return v
@@ -179,4 +180,22 @@ func (o Outage) String() string {
 		s = fmt.Sprintf("collapses in %.0f %% of %d runs", 100*o.Collapse.Share, o.Runs)
 	}
 	return s + fmt.Sprintf("; %.1f attempts for a request while it fails", o.Amplification)
+}
+
+// ScenarioOf returns the outage of a service as a scenario file for editing: of the service at which one request becomes
+// most attempts, if none is named. It fails as does most harm to retries.
+func (r *Result) ScenarioOf(service string, o SimulateOptions) ([]byte, error) {
+	targets := r.dependencies(service)
+	if len(targets) == 0 {
+		return nil, errors.New("no service calls another, as far as these files say; add the calls to a file of calls:")
+	}
+	way := topology.Hang
+	for _, b := range lint.Amplification(r.Form, lint.Options{}).Bounds {
+		if b.Service == targets[0] && slices.Contains(b.Outcomes, topology.Hang) &&
+			!slices.ContainsFunc(b.Roots, func(x lint.RootBound) bool { return x.Worst > 1 }) {
+			way = topology.S503 // a hang is not repeated
+		}
+	}
+	text, _, err := Play{Service: targets[0], Fails: way, For: cmp.Or(o.Outage, 30*time.Second), Rate: o.Rate}.Scenario(r.Form)
+	return text, err
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/abate-go/abate/importer/envoy"
 	"github.com/abate-go/abate/importer/haproxy"
 	"github.com/abate-go/abate/importer/istio"
+	"github.com/abate-go/abate/importer/metrics"
 	"github.com/abate-go/abate/importer/nginx"
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/importer/traces"
@@ -33,6 +34,7 @@ var formats = []format{
 	{"calls", parsed, isForm, readForms},
 	{"workloads", parsed, workloads.Recognise, workloads.Read},
 	{"traces", stream, traces.Recognise, traces.Read},
+	{"metrics", stream, metrics.Recognise, metrics.Read},
 	{"envoy", parsed, envoy.Recognise, envoy.Read},
 	{"istio", parsed, istio.Recognise, istio.Read},
 	{"nginx", plain, nginx.Recognise, nginx.Read},

@@ -36,6 +36,11 @@ with calls: and services: (see docs/audit.md).
   --all                   print notes, findings of the baseline and accepted ones too
   --topology FILE         write the joined form as YAML, each value with its source
 
+  --prometheus URL        ask this Prometheus who calls whom, how often and how fast: service graphs
+                          of Tempo and the OpenTelemetry collector, Istio, Linkerd. Saved answers of
+                          instant queries are read as files
+  --window TIME           how far back it looks (default 5m)
+
   --assume NAME=VALUE     istio=1.23: whose defaults hold; app=propagate: an application whose call
                           failed answers as the call did. May be given several times
   --max-amplification N   attempts that one request may become; more is an error (default 10)
@@ -74,6 +79,8 @@ type auditOptions struct {
 	paths    []string
 
 	list, all, github, quiet, simulate, writeBaseline bool
+
+	prometheus, window string
 
 	topology, baseline, html, sarif, junit, json, markdown, gitlab string
 
@@ -124,6 +131,8 @@ func (o *auditOptions) define() *flag.FlagSet {
 	f.BoolVar(&o.quiet, "quiet", false, "")
 	f.BoolVar(&o.simulate, "simulate", false, "")
 	f.BoolVar(&o.writeBaseline, "write-baseline", false, "")
+	f.StringVar(&o.prometheus, "prometheus", "", "")
+	f.StringVar(&o.window, "window", "5m", "")
 	f.StringVar(&o.topology, "topology", "", "")
 	f.StringVar(&o.baseline, "baseline", "", "")
 	f.StringVar(&o.html, "html", "", "")
@@ -153,7 +162,7 @@ func parse(args []string) (*auditOptions, error) {
 	if o.paths, err = cli.ReadFlags(o.define(), args, o.wrong); err != nil {
 		return o, err
 	}
-	if len(o.paths) == 0 && o.explain == "" {
+	if len(o.paths) == 0 && o.explain == "" && o.prometheus == "" {
 		o.wrong("no path is named; for example: abate audit .")
 	}
 	if _, ok := severities[o.failOn]; !ok && o.failOn != "never" {
@@ -225,6 +234,10 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 	progress := newProgress(stderr, o.quiet)
 	files, err := audit.Collect(ctx, o.paths, os.Stdin, progress.files)
 	progress.End("")
+	if o.prometheus != "" {
+		answers, asked := audit.Prometheus(ctx, nil, o.prometheus, o.window)
+		files, err = append(files, answers...), errors.Join(err, asked)
+	}
 	if ctx.Err() != nil {
 		fmt.Fprintln(stderr, "abate audit: interrupted; nothing was judged.")
 		return exitInterrupted
