@@ -109,7 +109,7 @@ func (r *reader) rule(o source.Resource, p parent, rule source.Node, i int) {
 			r.emit(o, p, to, copied, true)
 		}
 	}
-	for _, m := range matches(rule.Get("matches")) {
+	for _, m := range source.RouteMatches(rule.Get("matches")) {
 		one := l
 		one.Match = m
 		one.Match.Host = strings.Join(o.Spec.Get("hostnames").Texts(), ", ")
@@ -148,46 +148,4 @@ func (r *reader) emit(o source.Resource, p parent, to source.Node, l topology.La
 	}
 	from := r.service(p.gateway, p.at, p.who, o.Spec.Get("hostnames").Texts())
 	r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: callee, At: l.At, Detached: mirror, Layers: []topology.Layer{l}})
-}
-
-// matches returns the conditions of a rule, of which one has to be met.
-func matches(n source.Node) []topology.Match {
-	var out []topology.Match
-	for _, m := range n.Items() {
-		var one topology.Match
-		path := m.Get("path")
-		switch v := path.Get("value").Text(); path.Get("type").Text() {
-		case "RegularExpression":
-			one.Path = "~" + v
-		case "Exact":
-			one.Path = v
-		default:
-			if v != "" && v != "/" {
-				one.Path = v + "*"
-			}
-		}
-		if method := m.Get("method"); method.IsMap() { // gRPC
-			one.Path = "/" + cmp.Or(method.Get("service").Text(), "*")
-			if name := method.Get("method").Text(); name != "" {
-				one.Path += "/" + name
-			} else if method.Get("service").Exists() {
-				one.Path += "/*"
-			}
-		} else if method.Text() != "" {
-			one.Methods = []string{method.Text()}
-		}
-		var other []string
-		for _, h := range m.Get("headers").Items() {
-			other = append(other, "header "+h.Get("name").Text())
-		}
-		for _, q := range m.Get("queryParams").Items() {
-			other = append(other, "query parameter "+q.Get("name").Text())
-		}
-		one.Other = strings.Join(other, ", ")
-		out = append(out, one)
-	}
-	if len(out) == 0 {
-		return []topology.Match{{}}
-	}
-	return out
 }

@@ -209,4 +209,3 @@ func (x route) callees(destination string) [][]string {
 	}
 	return others
 }
-
