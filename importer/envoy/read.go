@@ -202,6 +202,9 @@ func (p *proxy) cluster(n source.Node) {
 }
 
 func (p *proxy) listener(n source.Node) {
+	if n.Get("name").Text() == "virtualOutbound" { // of a sidecar of Istio, also where a dump has lost its node
+		p.kind = topology.SidecarOut
+	}
 	chains := append(get(n, "filter_chains").List(), get(n, "default_filter_chain"))
 	for _, chain := range chains {
 		for _, f := range chain.Get("filters").List() {

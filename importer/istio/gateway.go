@@ -18,16 +18,16 @@ func (r *reader) gateway(named, namespace string) (g resource, found bool) {
 		space = namespace
 	}
 	for _, g := range r.gateways {
-		if g.name == name && g.namespace == space {
+		if g.Name == name && g.Namespace == space {
 			return g, true
 		}
 	}
-	return resource{name: name, namespace: space}, false
+	return resource{source.Resource{Name: name, Namespace: space}}, false
 }
 
 // proxyOf returns the name of the service that a Gateway runs on: by the workload that it selects, else its own.
 func proxyOf(g resource) string {
-	selector := g.spec.Get("selector")
+	selector := g.Spec.Get("selector")
 	for _, key := range []string{"app", "app.kubernetes.io/name", "istio", "service.istio.io/canonical-name"} {
 		if v := selector.Get(key).Text(); v != "" && source.Template(v) == "" {
 			if key == "istio" && v != "istio" {
@@ -36,19 +36,19 @@ func proxyOf(g resource) string {
 			return v
 		}
 	}
-	return qualified(g.name, g.namespace)
+	return source.Qualified(g.Name, g.Namespace)
 }
 
 // forGateway adds a call of a gateway, which is a service of its own.
 func (r *reader) forGateway(x route, named source.Node, destination string, l topology.Layer, mirror bool) {
-	g, _ := r.gateway(named.Text(), x.of.namespace)
+	g, _ := r.gateway(named.Text(), x.of.Namespace)
 	from := proxyOf(g)
 	if from == "" || source.Template(named.Text()) != "" {
 		r.remark("F702", named.At(), x.of.String()+" gateway", "the gateway is a template: "+named.Text(),
 			"pass the file as it is rendered")
 		return
 	}
-	at := g.at
+	at := g.At
 	if at.IsZero() {
 		at = named.At()
 	}
@@ -59,13 +59,13 @@ func (r *reader) forGateway(x route, named source.Node, destination string, l to
 		r.form.Services = append(r.form.Services, topology.Service{Name: from, At: at,
 			AnswersWith: topology.DefaultOf("same", r.who, at), Cancels: topology.DefaultOf(true, r.who, at)})
 	}
-	for _, h := range x.of.spec.Get("hosts").Texts() {
+	for _, h := range x.of.Spec.Get("hosts").Texts() {
 		if s := &r.form.Services[i]; isPublic(h) && !slices.Contains(s.Aliases, h) {
 			s.Aliases = append(s.Aliases, h)
 		}
 	}
 	l.Kind, l.Choice = topology.Gateway, "the routes of the gateway"
-	r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: qualified(destination, x.namespace), At: l.At, Detached: mirror,
+	r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: source.Qualified(destination, x.namespace), At: l.At, Detached: mirror,
 		Layers: []topology.Layer{l}})
 }
 
@@ -86,11 +86,11 @@ func (r *reader) checkGateways(v resource) {
 		if named == "mesh" {
 			continue
 		}
-		if g, found := r.gateway(named, v.namespace); !found {
+		if g, found := r.gateway(named, v.Namespace); !found {
 			for _, other := range r.gateways {
-				if other.name == g.name {
-					r.remark("F602", n.At(), v.String()+" gateway", "there is no Gateway "+full(g.name, g.namespace)+", so these routes serve nobody; "+
-						other.String()+" ("+other.at.String()+") is in another namespace", "write "+full(other.name, other.namespace))
+				if other.Name == g.Name {
+					r.remark("F602", n.At(), v.String()+" gateway", "there is no Gateway "+full(g.Name, g.Namespace)+", so these routes serve nobody; "+
+						other.String()+" ("+other.At.String()+") is in another namespace", "write "+full(other.Name, other.Namespace))
 					break
 				}
 			}
@@ -99,11 +99,11 @@ func (r *reader) checkGateways(v resource) {
 	if len(all) == 0 || v.inMesh() {
 		return
 	}
-	for _, route := range v.spec.Get("http").Items() {
+	for _, route := range v.Spec.Get("http").Items() {
 		if !route.Get("retries").Exists() && !route.Get("timeout").Exists() {
 			continue
 		}
-		for _, h := range v.spec.Get("hosts").Items() {
+		for _, h := range v.Spec.Get("hosts").Items() {
 			if host := h.Text(); host != "" && !strings.Contains(host, "*") && isLocal(host) && source.Template(host) == "" {
 				r.remark("F602", h.At(), v.String()+" host "+host, "the retries and timeouts for "+host+
 					" hold at the gateway only: calls of other services do not pass it", "add mesh to gateways")

@@ -13,14 +13,7 @@ type (
 	value[T topology.Scalar] = topology.Value[T]
 )
 
-// resource is one document of Kubernetes.
-type resource struct {
-	kind, name, namespace string
-	spec                  source.Node
-	at                    topology.Position
-}
-
-func (r resource) String() string { return r.kind + " " + full(r.name, r.namespace) }
+type resource struct{ source.Resource }
 
 func full(name, namespace string) string {
 	if namespace == "" {
@@ -69,13 +62,11 @@ func (r *reader) sort(d source.Document) {
 		r.mesh.read(d.Root, m)
 		return
 	}
-	meta := d.Root.Get("metadata")
-	res := resource{d.Root.Get("kind").Text(), meta.Get("name").Text(), meta.Get("namespace").Text(), d.Root.Get("spec"),
-		d.Root.At()}
-	if !slices.Contains(r.spaces, res.namespace) {
-		r.spaces = append(r.spaces, res.namespace)
+	res := resource{d.Resource()}
+	if !slices.Contains(r.spaces, res.Namespace) {
+		r.spaces = append(r.spaces, res.Namespace)
 	}
-	switch res.kind {
+	switch res.Kind {
 	case "VirtualService":
 		r.virtual = append(r.virtual, res)
 	case "DestinationRule":
@@ -111,11 +102,11 @@ func resolve(host, namespace string) string {
 func (r *reader) conflicts() {
 	first := map[string]resource{}
 	for _, v := range r.virtual {
-		if !v.inMesh() || slices.Equal(v.spec.Get("exportTo").Texts(), []string{"."}) {
+		if !v.inMesh() || slices.Equal(v.Spec.Get("exportTo").Texts(), []string{"."}) {
 			continue
 		}
-		for _, h := range v.spec.Get("hosts").Items() {
-			host := resolve(h.Text(), v.namespace)
+		for _, h := range v.Spec.Get("hosts").Items() {
+			host := resolve(h.Text(), v.Namespace)
 			if strings.Contains(host, "*") || source.Template(host) != "" {
 				continue
 			}
@@ -124,16 +115,16 @@ func (r *reader) conflicts() {
 				first[host] = v
 				continue
 			}
-			if other.name != v.name || other.namespace != v.namespace {
+			if other.Name != v.Name || other.Namespace != v.Namespace {
 				r.remark("F603", h.At(), v.String()+" host "+h.Text(), "the host "+h.Text()+" is that of "+other.String()+
-					" ("+other.at.String()+") too; for sidecars only the older of the two holds", "put the routes of both into one")
+					" ("+other.At.String()+") too; for sidecars only the older of the two holds", "put the routes of both into one")
 			}
 		}
 	}
 }
 
 // gatewaysOf returns the gateways that a VirtualService is for; "mesh" are the sidecars.
-func (v resource) gatewaysOf() []source.Node { return v.spec.Get("gateways").List() }
+func (v resource) gatewaysOf() []source.Node { return v.Spec.Get("gateways").List() }
 
 func (v resource) inMesh() bool {
 	all := v.gatewaysOf()
@@ -142,7 +133,7 @@ func (v resource) inMesh() bool {
 
 // filter remarks an EnvoyFilter that changes what the other resources say.
 func (r *reader) filter(res resource) {
-	if key := mentions(res.spec, 0); key.Written() {
+	if key := mentions(res.Spec, 0); key.Written() {
 		r.remark("F702", key.At(), res.String(), "this EnvoyFilter changes "+key.Text()+
 			" of Envoy by a patch, which is not applied here", "say the result in a topology file, or audit a config_dump")
 	}

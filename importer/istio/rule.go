@@ -23,15 +23,15 @@ func (r *reader) rule(host, namespace string) (resource, bool) {
 	name := resolve(host, namespace)
 	var wide resource
 	for _, rule := range r.rules {
-		of := resolve(rule.spec.Get("host").Text(), rule.namespace)
+		of := resolve(rule.Spec.Get("host").Text(), rule.Namespace)
 		if of == name {
 			return rule, true
 		}
-		if suffix, ok := strings.CutPrefix(of, "*"); ok && wide.kind == "" && strings.HasSuffix(name, suffix) {
+		if suffix, ok := strings.CutPrefix(of, "*"); ok && wide.Kind == "" && strings.HasSuffix(name, suffix) {
 			wide = rule
 		}
 	}
-	return wide, wide.kind != ""
+	return wide, wide.Kind != ""
 }
 
 // traffic is a trafficPolicy with the more special ones of a subset and a port laid over it.
@@ -54,8 +54,8 @@ func (t *traffic) lay(n source.Node, whole bool) {
 // trafficOf returns what a DestinationRule says for a subset and a port, which may be empty. What a port says replaces
 // the rest.
 func trafficOf(rule resource, subset, port string) (t traffic) {
-	policies := []source.Node{rule.spec.Get("trafficPolicy")}
-	for _, s := range rule.spec.Get("subsets").Items() {
+	policies := []source.Node{rule.Spec.Get("trafficPolicy")}
+	for _, s := range rule.Spec.Get("subsets").Items() {
 		if subset != "" && s.Get("name").Text() == subset {
 			policies = append(policies, s.Get("trafficPolicy"))
 		}
@@ -76,8 +76,8 @@ func trafficOf(rule resource, subset, port string) (t traffic) {
 func (r *reader) limits(l *topology.Layer, rule resource, subset, port string) (hashed bool) {
 	t := trafficOf(rule, subset, port)
 	at := l.At
-	if rule.kind != "" {
-		at = rule.at
+	if rule.Kind != "" {
+		at = rule.At
 	}
 	l.Connect = envoywords.Or(read(r, t.pool.Get("tcp", "connectTimeout"), source.Duration),
 		envoywords.Or(read(r, r.mesh.connect, source.Duration), topology.DefaultOf(10*time.Second, r.who, at)))
@@ -149,8 +149,8 @@ func (e errPercent) Error() string { return strconv.Quote(string(e)) + " is no s
 
 // checkRule remarks what a DestinationRule says without effect.
 func (r *reader) checkRule(rule resource) {
-	policies := []source.Node{rule.spec.Get("trafficPolicy")}
-	for _, s := range rule.spec.Get("subsets").Items() {
+	policies := []source.Node{rule.Spec.Get("trafficPolicy")}
+	for _, s := range rule.Spec.Get("subsets").Items() {
 		policies = append(policies, s.Get("trafficPolicy"))
 	}
 	for _, p := range policies {
@@ -185,16 +185,16 @@ func (r *reader) checkRule(rule resource) {
 func (r *reader) rulesAlone() {
 	for _, rule := range r.rules {
 		r.checkRule(rule)
-		host := rule.spec.Get("host")
-		name := resolve(host.Text(), rule.namespace)
+		host := rule.Spec.Get("host")
+		name := resolve(host.Text(), rule.Namespace)
 		if name == "" || strings.Contains(name, "*") || source.Template(name) != "" || r.routed(name) {
 			continue
 		}
-		l := r.layer(topology.SidecarOut, rule.String(), rule.at)
-		l.Overall = topology.DefaultOf(time.Duration(0), r.who, rule.at)
+		l := r.layer(topology.SidecarOut, rule.String(), rule.At)
+		l.Overall = topology.DefaultOf(time.Duration(0), r.who, rule.At)
 		hashed := r.limits(&l, rule, "", "")
 		r.retries(&l, source.Node{}, !hashed)
-		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{host.Text()}, Namespace: rule.namespace, Layer: l})
+		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{host.Text()}, Namespace: rule.Namespace, Layer: l})
 	}
 }
 
@@ -204,14 +204,14 @@ func (r *reader) routed(name string) bool {
 		if !v.inMesh() {
 			return false
 		}
-		for _, h := range v.spec.Get("hosts").Texts() {
-			if resolve(h, v.namespace) == name {
+		for _, h := range v.Spec.Get("hosts").Texts() {
+			if resolve(h, v.Namespace) == name {
 				return true
 			}
 		}
-		for _, route := range v.spec.Get("http").Items() {
+		for _, route := range v.Spec.Get("http").Items() {
 			for _, d := range route.Get("route").Items() {
-				if resolve(d.Get("destination", "host").Text(), v.namespace) == name {
+				if resolve(d.Get("destination", "host").Text(), v.Namespace) == name {
 					return true
 				}
 			}

@@ -25,19 +25,19 @@ type route struct {
 
 // service reads a VirtualService. One without hosts is read where another delegates to it.
 func (r *reader) service(v resource) {
-	if len(v.spec.Get("hosts").List()) == 0 {
+	if len(v.Spec.Get("hosts").List()) == 0 {
 		return
 	}
 	r.checkGateways(v)
 	all := source.Node{}
-	for i, n := range v.spec.Get("http").Items() {
+	for i, n := range v.Spec.Get("http").Items() {
 		if all.Exists() {
 			r.remark("F602", n.At(), fmt.Sprintf("%s http[%d]", v, i), "no request reaches this route: the one at "+
 				all.At().String()+" takes all of them", "put it before that one, or remove it")
 			break
 		}
 		own := route{fmt.Sprintf("%s, http[%d]", v, i), n, n.Get("match"), n.Get("timeout"), n.Get("retries"), n.Get("fault"), n.At(), v,
-			v.namespace}
+			v.Namespace}
 		r.form.Remarks = append(r.form.Remarks, n.Unknown("Istio", own.name, routeKeys...)...)
 		if to := n.Get("delegate"); to.Exists() {
 			r.delegated(own, to)
@@ -54,15 +54,15 @@ func (r *reader) service(v resource) {
 func (r *reader) delegated(outer route, to source.Node) {
 	name, space := to.Get("name").Text(), to.Get("namespace").Text()
 	if space == "" {
-		space = outer.of.namespace
+		space = outer.of.Namespace
 	}
 	for _, v := range r.virtual {
-		if v.name != name || v.namespace != space || len(v.spec.Get("hosts").List()) > 0 {
+		if v.Name != name || v.Namespace != space || len(v.Spec.Get("hosts").List()) > 0 {
 			continue
 		}
-		for i, n := range v.spec.Get("http").Items() {
+		for i, n := range v.Spec.Get("http").Items() {
 			inner := outer
-			inner.name, inner.node, inner.namespace = fmt.Sprintf("%s, http[%d]", v, i), n, v.namespace
+			inner.name, inner.node, inner.namespace = fmt.Sprintf("%s, http[%d]", v, i), n, v.Namespace
 			for _, part := range []struct {
 				into *source.Node
 				key  string
@@ -179,9 +179,9 @@ func (r *reader) forSidecars(x route, destination string, m match, l topology.La
 		return // whose copies these are is not known
 	}
 	callers := m.callers
-	if exported := x.of.spec.Get("exportTo").Texts(); len(callers) == 0 && len(exported) == 1 && exported[0] == "." &&
-		x.of.namespace != "" {
-		callers = []string{"*." + x.of.namespace}
+	if exported := x.of.Spec.Get("exportTo").Texts(); len(callers) == 0 && len(exported) == 1 && exported[0] == "." &&
+		x.of.Namespace != "" {
+		callers = []string{"*." + x.of.Namespace}
 	}
 	for _, callees := range x.callees(destination) {
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: callees, Callers: callers, Namespace: x.namespace, Layer: l})
@@ -193,27 +193,19 @@ func (r *reader) forSidecars(x route, destination string, m match, l topology.La
 func (x route) callees(destination string) [][]string {
 	var others [][]string
 	itself := false
-	hosts := x.of.spec.Get("hosts").Texts()
+	hosts := x.of.Spec.Get("hosts").Texts()
 	for _, h := range hosts {
 		switch {
-		case strings.Contains(h, "*") || source.Template(h) != "" || resolve(h, x.of.namespace) == resolve(destination, x.namespace):
+		case strings.Contains(h, "*") || source.Template(h) != "" || resolve(h, x.of.Namespace) == resolve(destination, x.namespace):
 			itself = true
 		case len(hosts) == 1:
-			others = append(others, []string{qualified(h, x.of.namespace), qualified(destination, x.namespace)})
+			others = append(others, []string{source.Qualified(h, x.of.Namespace), source.Qualified(destination, x.namespace)})
 		default:
-			others = append(others, []string{qualified(h, x.of.namespace)})
+			others = append(others, []string{source.Qualified(h, x.of.Namespace)})
 		}
 	}
 	if itself {
 		others = append(others, []string{destination})
 	}
 	return others
-}
-
-// qualified returns a host with its namespace, where that is known.
-func qualified(host, namespace string) string {
-	if strings.Contains(host, ".") || namespace == "" {
-		return host
-	}
-	return host + "." + namespace
 }
