@@ -151,6 +151,7 @@ func FuzzConfigsAreReadWithoutAPanic(f *testing.F) {
 	f.Add([]byte(config))
 	f.Add([]byte(`[{"serviceConfig": {"methodConfig": [{"name": [{}, null, 3], "hedgingPolicy": {"maxAttempts": 99}}, 7]}}]`))
 	f.Add([]byte("methodConfig: [{name: [{service: a}], retryPolicy: {retryableStatusCodes: [99, -1, OK]}}]\nretryThrottling: 3\n"))
+	f.Add([]byte(`{"methodConfig": [{"name": [{"service": "a."}], "retryPolicy": {"retryableStatusCodes": ["INTERNAL"]}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		docs, _ := source.YAML("f", data)
 		for _, d := range docs {

@@ -1,6 +1,7 @@
 package grpcconfig
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -197,7 +198,8 @@ func (c *config) callees(service string) []string {
 		}
 		return []string{name}
 	}
-	last := service[strings.LastIndexByte(service, '.')+1:]
+	service = strings.Trim(service, ".")
+	last := cmp.Or(service[strings.LastIndexByte(service, '.')+1:], "grpc-target")
 	names := []string{strings.ToLower(last), kebab(last)}
 	if stem := strings.TrimSuffix(last, "Service"); stem != last && stem != "" {
 		names = append(names, kebab(stem))
