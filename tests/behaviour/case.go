@@ -35,12 +35,35 @@ func (c *Case) methods() topology.Methods {
 	return topology.Safe
 }
 
-// Product is a program that runs.
+// Product is a program that runs, or a library.
 type Product struct {
-	Address string // host:port
 	Backend *backend.Backend
-	// Tries reads from an answer how many tries the product itself says it made; 0 when it does not say.
-	Tries func(*http.Response) int
+	// Send sends one request, and returns how many tries the product itself says it made, 0 when it does not say. That
+	// the request fails is no error; that the product does not end it is.
+	Send func(ctx context.Context, method, path string) (tries int, err error)
+}
+
+// Proxy returns the product that listens for HTTP at an address. tries reads from an answer how many tries it says it
+// made.
+func Proxy(b *backend.Backend, address string, tries func(*http.Response) int) *Product {
+	return &Product{b, func(ctx context.Context, method, path string) (int, error) {
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // net/http repeats on a kept connection
+		var body io.Reader
+		if method == http.MethodPost {
+			body = strings.NewReader("order=7")
+		}
+		req, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, body)
+		if err != nil {
+			return 0, err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		defer resp.Body.Close()
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return tries(resp), nil
+	}}
 }
 
 // atOnce is how many requests are under way at a time.
@@ -138,27 +161,13 @@ func shortest(c *Case, n int) time.Duration {
 	return total
 }
 
-// send sends one request, and returns how many tries the product says it made, and how long it took.
+// send sends one request within a limit, and returns how many tries the product says it made, and how long it took.
 func (p *Product) send(method, path string, limit time.Duration) (tries int, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // net/http repeats on a kept connection
-	var body io.Reader
-	if method == http.MethodPost {
-		body = strings.NewReader("order=7")
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+p.Address+path, body)
-	if err != nil {
-		return 0, 0, err
-	}
 	start := time.Now()
-	resp, err := client.Do(req)
-	if err != nil {
-		return 0, time.Since(start), err
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return p.Tries(resp), time.Since(start), nil
+	tries, err = p.Send(ctx, method, path)
+	return tries, time.Since(start), err
 }
 
 // Leave sends the request of a case, which hangs, leaves when its first try has arrived, and returns how many tries
@@ -170,14 +179,7 @@ func Leave(t *testing.T, p *Product, c *Case) int {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		req, err := http.NewRequestWithContext(ctx, c.Method, "http://"+p.Address+c.Path(), nil)
-		if err != nil {
-			return
-		}
-		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		if resp, err := client.Do(req); err == nil {
-			_ = resp.Body.Close()
-		}
+		_, _ = p.Send(ctx, c.Method, c.Path())
 	}()
 	if !p.Backend.Await(c.Path(), patience, func(all, _ int) bool { return all > 0 }) {
 		t.Fatal("no try arrived")

@@ -43,6 +43,7 @@ var haproxyConfigurations = []struct {
 	{"empty", 1, []string{"retry-on conn-failure empty-response"}},
 	{"time-outs", 1, []string{"retry-on conn-failure response-timeout", "retries 2"}},
 	{"none", 1, []string{"retry-on none"}},
+	{"a second between two connections", 1, []string{"timeout connect 5s", "retries 2"}},
 	{"by connections", 3, []string{"balance leastconn", "retry-on all-retryable-errors"}},
 }
 
@@ -138,13 +139,13 @@ func startHAProxy(t *testing.T, program string, b *backend.Backend, defaults, ba
 	}
 	form := haproxy.Read([]source.Document{doc}, source.Assume{Versions: map[string]string{"haproxy": string(version[1])}})
 	start(t, process, exec.Command(program, "-db", "-f", file), address)
-	return form, &behaviour.Product{Address: address, Backend: b, Tries: func(r *http.Response) int {
+	return form, behaviour.Proxy(b, address, func(r *http.Response) int {
 		retries, err := strconv.Atoi(strings.TrimPrefix(r.Header.Get("X-Retries"), "+"))
 		if err != nil {
 			return 0
 		}
 		return retries + 1
-	}}
+	})
 }
 
 func layerTo(t *testing.T, form topology.Form, to string) *topology.Layer {

@@ -165,12 +165,12 @@ func startNginx(t *testing.T, program string, b *backend.Backend, parts string) 
 	}
 	form := nginx.Read([]source.Document{doc}, source.Assume{Versions: map[string]string{"nginx": string(version[1])}})
 	start(t, process, exec.Command(program, "-e", process.File("error.log"), "-c", file, "-p", process.Folder), address)
-	return form, &behaviour.Product{Address: address, Backend: b, Tries: func(r *http.Response) int {
+	return form, behaviour.Proxy(b, address, func(r *http.Response) int {
 		if tried := r.Header.Get("X-Tried"); tried != "" {
 			return strings.Count(tried, ",") + 1
 		}
 		return 0
-	}}
+	})
 }
 
 func layerAt(t *testing.T, form topology.Form, path string) *topology.Layer {

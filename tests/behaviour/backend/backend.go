@@ -60,11 +60,7 @@ func Start(t testing.TB, n int) *Backend {
 
 func (b *Backend) serve(endpoint int, w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
-	b.note(func() {
-		b.attempts[r.URL.Path] = append(b.attempts[r.URL.Path], Attempt{endpoint, r.Method, time.Since(b.start)})
-		b.open[r.URL.Path]++
-	})
-	defer b.note(func() { b.open[r.URL.Path]-- })
+	defer b.Arrived(endpoint, r.Method, r.URL.Path)()
 	switch command := path.Base(r.URL.Path); command {
 	case "hang":
 		<-r.Context().Done()
@@ -91,6 +87,16 @@ func (b *Backend) serve(endpoint int, w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, "said on command\n")
 		}
 	}
+}
+
+// Arrived counts an attempt, for servers that speak something else than HTTP/1.1. They call the function that it returns
+// when the attempt is over.
+func (b *Backend) Arrived(endpoint int, method, path string) (over func()) {
+	b.note(func() {
+		b.attempts[path] = append(b.attempts[path], Attempt{endpoint, method, time.Since(b.start)})
+		b.open[path]++
+	})
+	return func() { b.note(func() { b.open[path]-- }) }
 }
 
 func (b *Backend) note(what func()) {
