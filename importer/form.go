@@ -17,8 +17,12 @@ func isForm(d source.Document) bool {
 	if len(calls) > 0 {
 		return calls[0].Get("to").Exists()
 	}
-	services := n.Get("services").Items()
-	return len(services) > 0 && services[0].Get("name").Exists() && !n.Get("_format_version").Exists()
+	for _, s := range n.Get("services").Items() {
+		if s.Get("name").Exists() && s.Get("rate|ownTime|capacity|answersWith|aliases|callTree|database").Exists() {
+			return true
+		}
+	}
+	return false
 }
 
 func readForms(docs []source.Document, _ source.Assume) topology.Form {

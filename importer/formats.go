@@ -2,8 +2,11 @@ package importer
 
 import (
 	"github.com/abate-go/abate/importer/envoy"
+	"github.com/abate-go/abate/importer/gatewayapi"
+	"github.com/abate-go/abate/importer/grpcconfig"
 	"github.com/abate-go/abate/importer/haproxy"
 	"github.com/abate-go/abate/importer/istio"
+	"github.com/abate-go/abate/importer/linkerd"
 	"github.com/abate-go/abate/importer/metrics"
 	"github.com/abate-go/abate/importer/nginx"
 	"github.com/abate-go/abate/importer/source"
@@ -37,6 +40,9 @@ var formats = []format{
 	{"metrics", stream, metrics.Recognise, metrics.Read},
 	{"envoy", parsed, envoy.Recognise, envoy.Read},
 	{"istio", parsed, istio.Recognise, istio.Read},
+	{"gateway-api", parsed, gatewayapi.Recognise, gatewayapi.Read},
+	{"linkerd", parsed, linkerd.Recognise, linkerd.Read},
+	{"grpc", parsed, grpcconfig.Recognise, grpcconfig.Read},
 	{"nginx", plain, nginx.Recognise, nginx.Read},
 	{"haproxy", plain, haproxy.Recognise, haproxy.Read},
 }

@@ -49,6 +49,8 @@ type reading struct {
 	byFormat map[string][]source.Document
 	maps     []configMap
 	seen     []Seen
+
+	templates map[string]int // by folder: files that are nothing else
 }
 
 // configMap is one ConfigMap, opened when all files were seen: only then is known whose it is.
@@ -70,7 +72,7 @@ func (r *reading) file(f *File, seen *Seen) {
 
 // text reads a whole file, or an embedded one. name says what kind of file it may be.
 func (r *reading) text(d source.Document, name string, seen *Seen) {
-	if r.take(d, stream, seen) {
+	if slices.Contains(programs, strings.ToLower(path.Ext(name))) || r.take(d, stream, seen) {
 		return
 	}
 	var remarks []topology.Remark
@@ -85,9 +87,27 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 	if !found && !slices.Contains(trees, strings.ToLower(path.Ext(name))) && r.take(d, plain, seen) {
 		return
 	}
-	if found || known.Match(d.Data) {
+	switch {
+	case len(remarks) == 0 || !found && !known.Match(d.Data):
+	case !found && source.Template(string(d.Data)) != "":
+		r.template(&d)
+	default:
 		r.form.Remarks = append(r.form.Remarks, remarks...)
 	}
+}
+
+// template notes a file that is a template and nothing else. A chart has many: they are one remark for each folder.
+func (r *reading) template(d *source.Document) {
+	folder := path.Dir(d.File)
+	if r.templates == nil {
+		r.templates = map[string]int{}
+	}
+	if r.templates[folder]++; r.templates[folder] > 1 {
+		return
+	}
+	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: d.At(1, 0), Subject: "templates in " + folder,
+		Text: "this file is a template and could not be read; so are others of its folder, if it has them",
+		Fix:  "pass them as they are rendered: helm template … | abate audit -, kustomize build … | abate audit -"})
 }
 
 // trees are extensions of files that are YAML or JSON and nothing else.
@@ -150,10 +170,13 @@ func (r *reading) configMaps() {
 // extensions of files that are YAML or JSON, or templates of them.
 var extensions = []string{".yaml", ".yml", ".json", ".jsonl", ".tmpl", ".tpl", ".template", ".j2"}
 
-// others are extensions of files that are something else, whatever they look like.
-var others = []string{".go", ".java", ".py", ".js", ".ts", ".md", ".html", ".css", ".xml", ".sh", ".conf", ".cfg",
-	".properties", ".toml", ".ini", ".hcl", ".tf", ".rb", ".cs", ".kt", ".rs", ".c", ".h", ".proto", ".sql", ".csv", ".txt",
-	".lock", ".sum", ".mod", ".svg", ".log"}
+// programs are extensions of files that are no configuration, whatever they look like.
+var programs = []string{".go", ".java", ".py", ".js", ".jsx", ".ts", ".tsx", ".md", ".html", ".css", ".scss", ".xml",
+	".sh", ".rb", ".php", ".cs", ".kt", ".scala", ".rs", ".c", ".h", ".cc", ".proto", ".sql", ".csv", ".lock", ".sum", ".mod",
+	".svg", ".log", ".ipynb", ".map"}
+
+// others are extensions of configuration that is neither YAML nor JSON.
+var others = []string{".conf", ".cfg", ".properties", ".toml", ".ini", ".hcl", ".tf", ".txt"}
 
 var keyed = regexp.MustCompile(`(?m)\A(?:\s*(?:#.*)?\n)*(?:---.*\n)?(?:\s*(?:#.*)?\n)*(?:[{\[]|"?[A-Za-z_][\w.-]*"?:(?:\s|$))`)
 
