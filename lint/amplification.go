@@ -17,8 +17,8 @@ type Bound struct {
 	Methods  topology.Methods   // the kind of requests, where the form does not say it of a call
 	// Roots is what one request at each root becomes, the most proved first; with Least, only those that come to so much.
 	Roots []RootBound
-	// Cycle is the way round when calls go in a circle above the service; nothing then bounds the attempts, nor is anything
-	// else computed.
+	// Cycle is the way round when calls go in a circle above the service; nothing then bounds the attempts, nor is
+	// anything else computed.
 	Cycle []string
 	// Coarse reports that the graph is so large that the numbers were not followed exactly: Proved is a lower bound, and
 	// Worst, from all roots together, an upper one.
@@ -52,6 +52,7 @@ type Amplified struct {
 	o         Options
 	classes   [][]topology.Outcome
 	evaluated map[assumed]*evaluation
+	trackers  map[assumed]*evaluation // for Path
 	coarse    []float64
 }
 
@@ -64,8 +65,8 @@ type assumed struct {
 // request from outside, of which the calls are repeated as the layers say; sequential calls are all made, because each
 // but the last may succeed at its last try; calls of which a form says 0.3 for a request count as one.
 //
-// The services' own time counts as nothing where it makes tries possible, and as its 99th percentile where it makes them
-// late. Ties between limits of time are taken as they are worse.
+// The services' own time counts as nothing where it makes tries possible, and as its 99th percentile where it makes
+// them late. Ties between limits of time are taken as they are worse.
 func Amplification(f topology.Form, o Options) *Amplified {
 	return amplify(newGraph(f), o)
 }
@@ -90,8 +91,8 @@ func (a *Amplified) evaluation(worst bool, m topology.Methods) *evaluation {
 	return a.evaluated[k]
 }
 
-// maxWork is how many calls are looked at before the rest is bounded coarsely.
-const maxWork = 1_500_000
+// maxWork is how much is followed exactly, in steps of calls (about 50 ns each), before the rest is bounded coarsely.
+const maxWork = 2_500_000
 
 func (a *Amplified) spent() (work int) {
 	for _, e := range a.evaluated {
@@ -104,7 +105,8 @@ func (a *Amplified) spent() (work int) {
 func (a *Amplified) service(v int, m topology.Methods) {
 	s := &a.g.services[v]
 	if c := a.g.below[v]; c >= 0 {
-		a.Bounds = append(a.Bounds, Bound{Service: s.Name, Outcomes: topology.AllOutcomes(), Methods: m, Cycle: a.g.cycles[c]})
+		a.Bounds = append(a.Bounds, Bound{Service: s.Name, Outcomes: topology.AllOutcomes(), Methods: m,
+			Cycle: a.g.cycles[c]})
 		return
 	}
 	if len(a.g.in[v]) == 0 {

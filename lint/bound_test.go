@@ -157,7 +157,10 @@ type tally struct {
 // hold plays a form against each of its bounds.
 func (d drawing) hold(t *testing.T, f topology.Form, sum *tally) {
 	sum.graphs++
-	for _, b := range lint.Amplification(f, lint.Options{}).Bounds {
+	bounds := lint.Amplification(f, lint.Options{}).Bounds
+	d.Shuffle(len(bounds), func(i, j int) { bounds[i], bounds[j] = bounds[j], bounds[i] })
+	left := 4
+	for _, b := range bounds {
 		if len(b.Cycle) > 0 {
 			sum.cycles++
 			continue
@@ -166,7 +169,9 @@ func (d drawing) hold(t *testing.T, f topology.Form, sum *tally) {
 			t.Fatal("a small form was bounded coarsely")
 		}
 		for _, r := range b.Roots {
-			d.play(t, f, b, r, sum)
+			if left--; left >= 0 {
+				d.play(t, f, b, r, sum)
+			}
 		}
 	}
 }
@@ -178,15 +183,16 @@ func (d drawing) play(t *testing.T, f topology.Form, b lint.Bound, r lint.RootBo
 		m = topology.Safe
 	}
 	s, best := newSystem(f, b.Service, how, m), 0
-	for i := range 24 {
+	for i := range 48 {
 		s.fortune = fortune{rnd: d.Rand, waits: i % 3, slow: i%2 == 1, wants: i%4 < 3, way: d.Uint64(), within: d.chance(0.5)}
-		if i >= 12 {
+		if d.ours && i >= 12 {
 			s.lost = pick(d, 0, 0.5, 1)
 		}
 		s.count, s.capped = 0, false
 		s.request(r.Root, r.Outside)
 		if best = max(best, s.count); float64(s.count) > r.Worst {
-			text := fmt.Sprintf("%s fails with %v: %d attempts for one %v request at %s (outside %v), the bound is %v (proved %v)\n%+v\n%s",
+			text := fmt.Sprintf("%s fails with %v: %d attempts for one %v request at %s (outside %v), the bound is %v "+
+				"(proved %v)\n%+v\n%s",
 				b.Service, how, s.count, b.Methods, r.Root, r.Outside, r.Worst, r.Proved, s.fortune, f.YAML())
 			if sum.exceeded++; sum.smallest == "" || len(text) < len(sum.smallest) {
 				sum.smallest = text
@@ -225,7 +231,8 @@ func TestNothingExceedsTheBound(t *testing.T) {
 				d := drawing{rand.New(rand.NewPCG(uint64(seed), 1)), c.ours}
 				d.hold(t, d.form(), &sum)
 			}
-			t.Logf("%d graphs, %d bounds, %d of them attained (%.2f %%), %d in cycles, %d proved ones not attained", sum.graphs, sum.bounds,
+			t.Logf("%d graphs, %d bounds, %d of them attained (%.2f %%), %d in cycles, %d proved ones not attained",
+				sum.graphs, sum.bounds,
 				sum.equal, 100*float64(sum.equal)/float64(sum.bounds), sum.cycles, sum.below["proved"])
 			if sum.equal*10 < sum.bounds*9 {
 				t.Errorf("%d of %d bounds are attained, want 90 %%", sum.equal, sum.bounds)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 
 const never = time.Duration(math.MaxInt64)
 
-// system plays requests through a form in virtual time while one service fails. Layers of Abate are the real guards; the
-// others do what their settings say, try by try. What the form leaves open is decided by fortune.
+// system plays requests through a form in virtual time while one service fails. Layers of Abate are the real guards;
+// the others do what their settings say, try by try. What the form leaves open is decided by fortune.
 type system struct {
 	form     topology.Form
 	calls    map[string][]*topology.Call // by caller
@@ -27,7 +28,9 @@ type system struct {
 	how      topology.Outcome
 	methods  topology.Methods
 	guards   map[*topology.Layer]*core.Guard
-	tokens   map[*topology.Layer]float64 // of budgets; nil while budgets have enough
+	// answers of services that nobody knows: what somebody repeats, and one that nobody does
+	plausible []topology.Outcome
+	tokens    map[*topology.Layer]float64 // of budgets; nil while budgets have enough
 
 	fortune
 	count  int // attempts at the service that fails
@@ -57,7 +60,8 @@ const most = 3000 // attempts that are played
 
 func newSystem(f topology.Form, fails string, how topology.Outcome, m topology.Methods) *system {
 	s := &system{form: f, fails: fails, how: how, methods: m, calls: map[string][]*topology.Call{},
-		services: map[string]*topology.Service{}, guards: map[*topology.Layer]*core.Guard{}, leads: map[string]bool{fails: true}}
+		services: map[string]*topology.Service{}, guards: map[*topology.Layer]*core.Guard{},
+		leads: map[string]bool{fails: true}}
 	for i := range f.Services {
 		s.services[f.Services[i].Name] = &f.Services[i]
 	}
@@ -67,6 +71,18 @@ func newSystem(f topology.Form, fails string, how topology.Outcome, m topology.M
 		for j := range c.Layers {
 			if l := &c.Layers[j]; l.Product == "abate" {
 				s.guards[l] = s.guard(l)
+			}
+		}
+	}
+	s.plausible = []topology.Outcome{topology.S4xx}
+	for _, c := range f.Calls {
+		for _, l := range c.Layers {
+			for _, r := range l.Repeats {
+				for _, o := range r.On {
+					if o >= topology.ResetSent && r.Tries.Or(1) > 1 && !slices.Contains(s.plausible, o) {
+						s.plausible = append(s.plausible, o)
+					}
+				}
 			}
 		}
 	}
@@ -121,7 +137,8 @@ func (s *system) truth(v topology.Value[bool], what string) bool {
 	return v.Or(s.choose(what, 2) == 1)
 }
 
-// service handles a request that arrived, whose caller leaves at a time. It is to fail if it can, or to succeed at last.
+// service handles a request that arrived, whose caller leaves at a time. It is to fail if it can,
+// or to succeed at last.
 func (s *system) service(name string, at, leave time.Duration, want bool, told *core.Allowance) result {
 	if name == s.fails {
 		return s.failing(at, want)
@@ -150,12 +167,7 @@ func (s *system) service(name string, at, leave time.Duration, want bool, told *
 	switch word := svc.AnswersWith.Or("unknown"); word {
 	case "same":
 	case "unknown":
-		for res.seen = topology.Refused; res.seen < topology.ResetSent; {
-			res.seen = topology.AllOutcomes()[s.choose("answer "+name, len(topology.AllOutcomes()))]
-			if res.seen < topology.ResetSent {
-				res.seen = topology.S500
-			}
-		}
+		res.seen = s.plausible[s.choose("answer "+name, len(s.plausible))]
 	case "200":
 		res.ok = true
 	default:
@@ -221,7 +233,8 @@ func (s *system) all(name string, at, leave time.Duration, want bool, tree *core
 }
 
 // call passes a call through its layers from the i-th on.
-func (s *system) call(c *topology.Call, i int, at, leave time.Duration, want bool, tree *core.CallTree, told *core.Allowance,
+func (s *system) call(c *topology.Call, i int, at, leave time.Duration, want bool, tree *core.CallTree,
+	told *core.Allowance,
 ) result {
 	if s.capped {
 		return result{seen: topology.Hang, end: never}
@@ -248,7 +261,10 @@ func (s *system) call(c *topology.Call, i int, at, leave time.Duration, want boo
 		}
 		return s.guarded(g, l, at, leave, want, tree, inner)
 	}
-	return s.layer(c, l, at, leave, want, func(at, leave time.Duration, want bool) result { return inner(at, leave, want, told) })
+	return s.layer(c, l, at, leave, want, func(at, leave time.Duration, want bool) result {
+		return inner(at, leave, want,
+			told)
+	})
 }
 
 func (s *system) tries(c *topology.Call, l *topology.Layer, seen topology.Outcome) int {
@@ -311,7 +327,7 @@ func (s *system) layer(c *topology.Call, l *topology.Layer, at, leave time.Durat
 			if r, _ = s.try(l, now, limit, end, leave, true, inner); r.ok {
 				return r
 			}
-			return gives(topology.Hang, r.end)
+			return result{seen: topology.Hang, end: never}
 		}
 		switch {
 		case r.ok:
@@ -324,8 +340,8 @@ func (s *system) layer(c *topology.Call, l *topology.Layer, at, leave time.Durat
 			return gives(r.seen, r.end)
 		case next >= end:
 			return gives(topology.Hang, end)
-		case cut:
-			return gives(topology.Hang, next)
+		case cut: // nobody is there to be answered
+			return result{seen: topology.Hang, end: never}
 		}
 		if now = next; s.capped {
 			return result{seen: topology.Hang, end: never}

@@ -43,7 +43,7 @@ func (e *evaluation) follow(out *state, groups map[int]*group, svc *topology.Ser
 			at = later(at, g.last)
 		}
 	}
-	out.steps = tidy(out.steps)
+	out.steps = e.a.tidy(out.steps)
 	out.longest = most
 	for i := range out.fails { // the last of several can be the one that fails
 		if f := &out.fails[i]; f.least != never {
@@ -83,8 +83,8 @@ func (e *evaluation) answer(out *state, f failure, svc *topology.Service) {
 // fine is the answer of a service that can do without what failed.
 const fine = topology.Outcome(254)
 
-// answers reads what a service answers when a call of its own has failed: an outcome, none for "the same", or fine when it
-// answers well all the same. It is not known when nobody says, or says what is no answer.
+// answers reads what a service answers when a call of its own has failed: an outcome, none for "the same", or fine when
+// it answers well all the same. It is not known when nobody says, or says what is no answer.
 func answers(v topology.Value[string]) (gives []topology.Outcome, known bool) {
 	word, ok := v.Get()
 	if !ok {

@@ -123,33 +123,30 @@ func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods
 	p.play()
 	copies, after := a.copies(l, p.m)
 	tries := float64(len(p.starts)) + p.more
-	extra, share := tries*(1+copies)-1, 1.0
-	paid := weight(extra) // on average
-	switch {
-	case math.IsInf(extra, 1) && !math.IsInf(paid, 1):
-		share = 0 // and all of it with the last
-	case extra > 0 && !math.IsInf(extra, 1):
-		share = paid / extra
+	left := weight(tries*(1+copies) - 1)
+	pays := func(extra float64) float64 { // for the earliest first, so that a caller that leaves early saves nothing
+		paid := min(extra, left)
+		if !math.IsInf(left, 1) {
+			left -= paid
+		}
+		return paid
 	}
 	out := state{cancels: a.truth(l.Cancels, false), base: in.base, best: in.best}
 	started := in.started()
 	for i, at := range p.starts {
-		times, mean := 1.0, share
-		if i == 0 {
-			mean = 1
+		times, mean := 1.0, 1.0
+		if i > 0 {
+			mean = pays(1)
 		}
 		if i == len(p.starts)-1 {
-			times, mean = times+p.more, mean+product(p.more, share)
-			if share == 0 && math.IsInf(extra, 1) {
-				mean += paid
-			}
+			times, mean = times+p.more, mean+pays(p.more)
 		}
 		out.steps = p.attempts(out.steps, started, at, times, mean)
 		if copies > 0 {
-			out.steps = p.attempts(out.steps, started, later(at, after), times*copies, product(times*copies, share))
+			out.steps = p.attempts(out.steps, started, later(at, after), times*copies, pays(times*copies))
 		}
 	}
-	out.steps = tidy(out.steps)
+	out.steps = a.tidy(out.steps)
 	p.fails(&out)
 	a.allowances(l, &out, tries, copies)
 	return out
@@ -254,7 +251,7 @@ func (p *played) fails(out *state) {
 		if n <= float64(len(p.starts)) {
 			last = int(n) - 1
 		}
-		if p.a.worst && early(p.l) {
+		if p.a.worst && (early(p.l) || p.l.StartsOnly && p.m.all > 0 && most >= p.m.all) { // the next may come too late
 			last = 0
 		}
 		least := later(p.starts[last], f.least)
@@ -271,8 +268,8 @@ func (p *played) fails(out *state) {
 	}
 }
 
-// early reports whether a layer may give up before it has made all its tries, because what it shares with other calls has
-// run out.
+// early reports whether a layer may give up before it has made all its tries, because what it shares with other calls
+// has run out.
 func early(l *topology.Layer) bool {
 	b := &l.Budget
 	return !l.Owner.IsZero() || !b.Ratio.IsZero() || !b.PerSecond.IsZero() || !b.Concurrent.IsZero() || !b.Tokens.IsZero()

@@ -28,7 +28,7 @@ func (a *Amplified) Path(b Bound, r RootBound, worst bool) []Hop {
 		return nil
 	}
 	m := b.Methods
-	e := newEvaluation(a.g, worst, m)
+	e := a.tracker(worst, m)
 	best := map[int]tracked{} // of each service, the call of it that brings most
 	e.track = func(call int, n float64, factors []Factor) {
 		v := a.g.calls[call].from
@@ -52,6 +52,20 @@ func (a *Amplified) Path(b Bound, r RootBound, worst bool) []Hop {
 		v = c.to
 	}
 	return hops
+}
+
+// tracker is an evaluation that is told of paths, and remembers nothing.
+func (a *Amplified) tracker(worst bool, m topology.Methods) *evaluation {
+	k := assumed{worst, m}
+	if a.trackers == nil {
+		a.trackers = map[assumed]*evaluation{}
+	}
+	if a.trackers[k] == nil {
+		a.trackers[k] = newEvaluation(a.g, worst, m)
+	}
+	e := a.trackers[k]
+	e.track, e.outside = nil, nil
+	return e
 }
 
 type tracked struct {

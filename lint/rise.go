@@ -22,7 +22,7 @@ type evaluation struct {
 	g *graph
 	a assumption
 
-	work   int // calls that were looked at
+	work   int // how much was looked at
 	states []state
 	ready  []bool
 	touch  []int // services whose state is set
@@ -194,7 +194,7 @@ func (e *evaluation) arrived(v int, roots []rooted) []rooted {
 
 // edge returns the state of a call, seen from its caller: of one call, however many it makes.
 func (e *evaluation) edge(c int, callee state) (state, []Factor) {
-	e.work++
+	e.work += 8
 	call := &e.g.calls[c]
 	methods := e.a.methods
 	if unsafe, known := call.call.Unsafe.Get(); known {
@@ -222,7 +222,7 @@ func (e *evaluation) edge(c int, callee state) (state, []Factor) {
 			}
 		}
 		s = out
-		if e.track != nil {
+		if e.work += 8 + len(s.steps); e.track != nil {
 			after, _ := s.total()
 			factors = append([]Factor{{Layer: by, Times: after / before}}, factors...)
 		}

@@ -95,10 +95,11 @@ func (s *state) started() []step {
 }
 
 // maxSteps is how finely attempts are told apart by time.
-const maxSteps = 256
+const maxSteps = 64
 
-// tidy sorts the steps, puts those of one moment together, and no more than maxSteps: of several the earliest counts.
-func tidy(steps []step) []step {
+// tidy sorts the steps, puts those of one moment together, and keeps no more than maxSteps: of several the earliest
+// counts in the worst case, else the latest.
+func (a *assumption) tidy(steps []step) []step {
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	out := steps[:0]
 	for _, s := range steps {
@@ -115,6 +116,9 @@ func tidy(steps []step) []step {
 			s := out[i]
 			if i+1 < len(out) {
 				s.n, s.mean = s.n+out[i+1].n, s.mean+out[i+1].mean
+				if !a.worst {
+					s.at = out[i+1].at
+				}
 			}
 			half = append(half, s)
 		}
