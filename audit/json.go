@@ -147,7 +147,7 @@ func finite(f float64) *float64 {
 
 func jsonOf(f Finding) jsonFinding {
 	j := jsonFinding{Rule: f.Rule, Severity: level(f.Severity), At: f.At.String(), Subject: f.Subject, Message: f.Message,
-		Fix: f.Fix, Assumes: f.Assumes, Fingerprint: f.Fingerprint(), Reason: f.Reason,
+		Fix: f.Fix, Assumes: f.Assumptions, Fingerprint: f.Fingerprint(), Reason: f.Reason,
 		State: [...]string{New: "new", Known: "known", Suppressed: "suppressed"}[f.State]}
 	for _, rel := range f.Related {
 		j.Related = append(j.Related, jsonRelated{rel.At.String(), rel.Text})

@@ -87,7 +87,7 @@ func SARIF(w io.Writer, r *Result, version string) error {
 	for i, rule := range lint.Rules() {
 		index[rule.ID] = i
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{ID: rule.ID, Name: rule.ID, Short: sarifText{rule.Title},
-			Full: sarifText{rule.About}, Help: sarifText{rule.About + "\n\n" + rule.Fix}, Default: sarifDefault{level(rule.Severity)}})
+			Full: sarifText{rule.Why}, Help: sarifText{rule.Why + "\n\n" + rule.Fix}, Default: sarifDefault{level(rule.Severity)}})
 	}
 	for _, f := range r.Findings {
 		run.Results = append(run.Results, sarifOf(f, index[f.Rule]))
@@ -120,7 +120,7 @@ func message(f Finding) string {
 	if f.Fix != "" {
 		s += " Fix: " + strings.TrimSuffix(f.Fix, ".") + "."
 	}
-	for _, a := range f.Assumes {
+	for _, a := range f.Assumptions {
 		s += " Assumes: " + a + "."
 	}
 	return s

@@ -67,35 +67,69 @@ func (t *textual) path(w *Worst) {
 	}
 }
 
+// In one screen: so many findings of a rule, and so many places of a finding, are shown; --all shows the rest.
+const (
+	mostOfARule  = 3
+	mostOfPlaces = 4
+)
+
 func (t *textual) findings(r *Result, o TextOptions) {
 	hidden := 0
+	seen, more := map[string]int{}, map[string]int{}
+	var rules, assumed []string
 	for _, f := range r.Findings {
 		if !o.All && (f.State != New || f.Severity == lint.Note) {
 			hidden++
 			continue
 		}
-		t.line("%s: %s %s: %s", place(f), f.Severity, f.Rule, f.Message)
-		for _, rel := range f.Related {
-			t.line("    %s: %s", rel.At, rel.Text)
+		if seen[f.Rule]++; !o.All && seen[f.Rule] > mostOfARule {
+			if more[f.Rule]++; more[f.Rule] == 1 {
+				rules = append(rules, f.Rule)
+			}
+			continue
 		}
-		if f.Fix != "" {
-			t.line("    fix: %s", f.Fix)
-		}
-		for _, a := range f.Assumes {
-			t.line("    assumes: %s", a)
-		}
-		switch f.State {
-		case Known:
-			t.line("    known: it stands in the baseline")
-		case Suppressed:
-			t.line("    accepted: %s", f.Reason)
+		t.finding(f, o)
+		for _, a := range f.Assumptions {
+			if !slices.Contains(assumed, a) {
+				assumed = append(assumed, a)
+			}
 		}
 	}
+	for _, id := range rules {
+		rule, _ := lint.RuleOf(id)
+		t.line("%d more of %s (%s).", more[id], id, rule.Title)
+	}
 	if hidden > 0 {
-		t.line("%s not shown: notes, what the baseline has, and what files accept; --all shows them.", count(hidden, "finding"))
+		t.line("%s not shown: notes, what the baseline has, and what files accept.", count(hidden, "finding"))
+	}
+	if hidden+len(rules) > 0 {
+		t.line("--all shows all.")
+	}
+	if len(assumed) > 0 {
+		t.line("These rest on: %s.", strings.Join(assumed, "; "))
 	}
 	if len(r.Findings) > 0 {
 		t.line("")
+	}
+}
+
+func (t *textual) finding(f Finding, o TextOptions) {
+	t.line("%s: %s %s: %s", place(f), f.Severity, f.Rule, f.Message)
+	for i, rel := range f.Related {
+		if i == mostOfPlaces && !o.All {
+			t.line("    and %s more", count(len(f.Related)-i, "place"))
+			break
+		}
+		t.line("    %s: %s", rel.At, rel.Text)
+	}
+	if f.Fix != "" {
+		t.line("    fix: %s", f.Fix)
+	}
+	switch f.State {
+	case Known:
+		t.line("    known: it stands in the baseline")
+	case Suppressed:
+		t.line("    accepted: %s", f.Reason)
 	}
 }
 

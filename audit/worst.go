@@ -29,7 +29,7 @@ func worst(a *lint.Amplified) *Worst {
 		for _, r := range b.Roots {
 			w := &Worst{Service: b.Service, Root: r.Root, Outcome: b.Outcomes[0], Unsafe: b.Methods == topology.Unsafe,
 				Proved: r.Proved, Most: r.Worst, Known: r.Known, Cycle: b.Cycle}
-			if w.Most <= 1 || best != nil && !w.worseThan(best) {
+			if w.Most <= 1 || !w.Known && w.Proved <= 1 || best != nil && !w.worseThan(best) {
 				continue
 			}
 			w.Hops = a.Path(b, r, true)
@@ -39,11 +39,17 @@ func worst(a *lint.Amplified) *Worst {
 	return best
 }
 
+// worseThan compares what is known: where a value could not be read, that is what is proved.
 func (w *Worst) worseThan(other *Worst) bool {
-	if w.Most != other.Most {
-		return w.Most > other.Most
+	a, b := w.certain(), other.certain()
+	return a > b || a == b && w.Proved > other.Proved
+}
+
+func (w *Worst) certain() float64 {
+	if w.Known {
+		return w.Most
 	}
-	return w.Proved > other.Proved
+	return w.Proved
 }
 
 // Headline is the worst path in one sentence.
@@ -55,12 +61,13 @@ func (w *Worst) Headline() string {
 	if len(w.Cycle) > 0 {
 		return fmt.Sprintf("nothing bounds what %s becomes: its calls go in a circle, %s", from, strings.Join(w.Cycle, " → "))
 	}
+	if !w.Known {
+		return fmt.Sprintf("%s becomes at least %s attempts at %s when it %s; some values could not be read, so it may be more",
+			from, times(w.Proved), w.Service, Fails(w.Outcome))
+	}
 	s := fmt.Sprintf("%s can become %s attempts at %s when it %s", from, times(w.Most), w.Service, Fails(w.Outcome))
 	if w.Proved < w.Most {
 		s += fmt.Sprintf(" (proved: %s; the rest depends on what applications answer)", times(w.Proved))
-	}
-	if !w.Known {
-		s += "; some values could not be read, so it may be more"
 	}
 	return s
 }
@@ -98,11 +105,13 @@ func layerWords(f lint.Factor) string {
 	if l.Product != "" {
 		s += " " + l.Product
 	}
-	s += ": " + times(f.Times)
-	if f.Times == 1 {
-		s += " try"
-	} else {
-		s += " tries"
+	switch {
+	case math.IsNaN(f.Times):
+		s += ": an unknown number of tries"
+	case f.Times == 1:
+		s += ": 1 try"
+	default:
+		s += ": " + times(f.Times) + " tries"
 	}
 	if source := triesSource(l); source != "" {
 		s += " (" + source + ")"

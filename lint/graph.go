@@ -79,10 +79,23 @@ func slots(layers []topology.Layer) (out [][]*topology.Layer) {
 	return out
 }
 
+// alternatives reports whether a call passes one of two layers and not both: they are for different parts of the calls,
+// or one process has both of them. The sidecar of a service is one process, and so is a gateway of one product.
 func alternatives(a, b *topology.Layer) bool {
+	if a.Kind != b.Kind {
+		return false
+	}
+	switch a.Kind {
+	case topology.SidecarOut, topology.SidecarIn:
+		return true
+	case topology.Gateway:
+		if a.Product == b.Product && a.Product != "" {
+			return true
+		}
+	}
 	same := a.Match.Host == b.Match.Host && a.Match.Path == b.Match.Path && a.Match.Other == b.Match.Other &&
 		slices.Equal(a.Match.Methods, b.Match.Methods)
-	return a.Kind == b.Kind && a.Product == b.Product && !same
+	return a.Product == b.Product && !same
 }
 
 // root reports whether requests from outside arrive at a service.

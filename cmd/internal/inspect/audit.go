@@ -342,15 +342,14 @@ func (o *auditOptions) code(r *audit.Result, err error, stderr io.Writer) int {
 }
 
 func explain(id string, stdout, stderr io.Writer) int {
-	for _, rule := range lint.Rules() {
-		if strings.EqualFold(rule.ID, id) {
-			fmt.Fprintf(stdout, "%s (%s): %s\n\n%s\n\nFix: %s\n", rule.ID, rule.Severity, rule.Title, rule.About, rule.Fix)
-			return 0
-		}
+	if r, ok := lint.RuleOf(strings.ToUpper(id)); ok {
+		fmt.Fprintf(stdout, "%s (%s): %s\n\n%s\n\nSource: %s\n\nFine when: %s\n\nFix: %s\n", r.ID, r.Severity, r.Title, r.Why,
+			r.Source, r.Fine, r.Fix)
+		return 0
 	}
 	var ids []string
-	for _, rule := range lint.Rules() {
-		ids = append(ids, rule.ID)
+	for _, r := range lint.Rules() {
+		ids = append(ids, r.ID)
 	}
 	fmt.Fprintf(stderr, "abate audit: there is no rule %q; the rules are %s.\n", id, strings.Join(ids, ", "))
 	return exitUsage
