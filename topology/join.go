@@ -20,8 +20,8 @@ type Found struct {
 //     dependency calls it.
 //   - A policy for every caller is added to all calls of its callee. If there is none, the callee is taken to be
 //     called from outside.
-//   - A policy for "*" or "*.shop" is added to calls between services of that namespace that have no layer of its product and
-//     kind, but not to those of a database. It makes no call.
+//   - A policy for "*" or "*.shop" is added to calls between services of that namespace that have no layer of its
+//     product and kind, but not to those of a database. It makes no call.
 //   - A sidecar's policy is not added to the calls of a gateway, which is a proxy itself.
 //   - Callees and callers that no file describes become services.
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.

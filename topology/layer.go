@@ -60,6 +60,9 @@ type Layer struct {
 	PerTry  Value[time.Duration] `yaml:"perTry,omitempty"`  // limit of one try
 	Overall Value[time.Duration] `yaml:"overall,omitempty"` // limit of all tries and the waits between them
 	Connect Value[time.Duration] `yaml:"connect,omitempty"` // limit of opening a connection
+	// Beside reports that a try that has had PerTry is not ended: the next one runs beside it (Envoy's hedging). The tries
+	// are those of Repeats.
+	Beside Value[bool] `yaml:"beside,omitempty"`
 	// StartsOnly reports that Overall forbids further tries but does not end one that runs (nginx).
 	StartsOnly bool `yaml:"startsOnly,omitempty"`
 
@@ -161,7 +164,4 @@ type Limits struct {
 type Hedge struct {
 	Copies Value[int]           `yaml:"copies,omitempty"` // besides the first
 	Delay  Value[time.Duration] `yaml:"delay,omitempty"`
-	// OnPerTry reports that a try that has had PerTry goes on, and the next one runs beside it (Envoy). The tries are those
-	// of the layer's Repeats; Copies and Delay are absent.
-	OnPerTry Value[bool] `yaml:"onPerTry,omitempty"`
 }

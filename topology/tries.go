@@ -102,7 +102,7 @@ func (l *Layer) Longest(o Outcome, m Methods) (time.Duration, bool) {
 	one := time.Duration(0)
 	if o == Hang {
 		one = l.PerTry.Or(0)
-		if one == 0 || l.Hedge.OnPerTry.Or(false) {
+		if one == 0 || l.Beside.Or(false) {
 			return overall, ends
 		}
 	}

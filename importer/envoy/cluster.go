@@ -30,8 +30,8 @@ func addresses(c source.Node) []string {
 	return out
 }
 
-// callee returns what a cluster stands for, and other names of it. One host with a name is the service itself; addresses
-// are endpoints of a service that is called as the cluster is.
+// callee returns what a cluster stands for, and other names of it. One host with a name is the service itself;
+// addresses are endpoints of a service that is called as the cluster is.
 func callee(name string, c source.Node) (string, []string) {
 	if strings.Contains(name, "|") {
 		host := name[strings.LastIndexByte(name, '|')+1:]
@@ -132,7 +132,8 @@ func percent(word string) (float64, error) {
 	return f / 100, err
 }
 
-var clusterKeys = keys("max_connections", "max_pending_requests", "max_requests", "max_retries", "retry_budget", "priority",
+var clusterKeys = keys("max_connections", "max_pending_requests", "max_requests", "max_retries", "retry_budget",
+	"priority",
 	"track_remaining", "max_connection_pools")
 
 // remarksOf returns keys of a cluster's caps that nobody knows.

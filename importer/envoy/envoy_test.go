@@ -97,11 +97,15 @@ func TestHangsTakeAsManyTriesAsFitIntoTheLimits(t *testing.T) {
 		tries   int
 		longest time.Duration
 	}{
-		"four of half a second":    {", timeout: 5s, retry_policy: {retry_on: 5xx, num_retries: 3, per_try_timeout: 0.5s}", 4, 2175 * time.Millisecond},
-		"cut by the route":         {", timeout: 1.2s, retry_policy: {retry_on: 5xx, num_retries: 5, per_try_timeout: 0.5s}", 3, 1200 * time.Millisecond},
-		"a try above the route":    {", timeout: 0.4s, retry_policy: {retry_on: 5xx, num_retries: 3, per_try_timeout: 2s}", 1, 400 * time.Millisecond},
-		"no limit of a try":        {", timeout: 1s, retry_policy: {retry_on: 5xx, num_retries: 3}", 1, time.Second},
-		"no word for hangs":        {", timeout: 4s, retry_policy: {retry_on: connect-failure, num_retries: 3, per_try_timeout: 1s}", 1, time.Second},
+		"four of half a second": {", timeout: 5s, retry_policy: {retry_on: 5xx, num_retries: 3, per_try_timeout: 0.5s}", 4,
+			2175 * time.Millisecond},
+		"cut by the route": {", timeout: 1.2s, retry_policy: {retry_on: 5xx, num_retries: 5, per_try_timeout: 0.5s}",
+			3, 1200 * time.Millisecond},
+		"a try above the route": {", timeout: 0.4s, retry_policy: {retry_on: 5xx, num_retries: 3, per_try_timeout: 2s}", 1,
+			400 * time.Millisecond},
+		"no limit of a try": {", timeout: 1s, retry_policy: {retry_on: 5xx, num_retries: 3}", 1, time.Second},
+		"no word for hangs": {", timeout: 4s, retry_policy: {retry_on: reset-before-request, num_retries: 3, " +
+			"per_try_timeout: 1s}", 1, time.Second},
 		"the default of the route": {"", 1, 15 * time.Second},
 		"hedged, whatever the word": {", timeout: 2s, hedge_policy: {hedge_on_per_try_timeout: true}, " +
 			"retry_policy: {retry_on: connect-failure, num_retries: 2, per_try_timeout: 0.3s}", 3, 2 * time.Second},
@@ -151,7 +155,8 @@ func TestCapsAreThoseOfTheCluster(t *testing.T) {
 		{"circuit_breakers: {thresholds: [{priority: HIGH, max_retries: 9}, {max_retries: 7}]}", "7", ""},
 		{"circuit_breakers: {thresholds: [{max_retries: 4294967295}]}", "unbounded", ""},
 		{"circuitBreakers: {thresholds: {retryBudget: {}}}", "3", "0.2"},
-		{"circuit_breakers: {thresholds: [{retry_budget: {budget_percent: {value: 5}, min_retry_concurrency: 1}}]}", "1", "0.05"},
+		{"circuit_breakers: {thresholds: [{retry_budget: {budget_percent: {value: 5}, min_retry_concurrency: 1}}]}", "1",
+			"0.05"},
 	} {
 		l := only(t, read(t, file("", "    "+c.cluster+"\n")))
 		if got := l.Budget.Concurrent.String(); !strings.HasPrefix(got, c.concurrent+" (") {
@@ -211,7 +216,8 @@ func TestWhatHasNoEffectIsRemarked(t *testing.T) {
 }
 
 func TestTemplatesAreUnknownAndTheRestIsRead(t *testing.T) {
-	l := only(t, read(t, file(", timeout: '${T}', retry_policy: {retry_on: 5xx, num_retries: '${N}', per_try_timeout: 1s}", "")))
+	l := only(t, read(t, file(", timeout: '${T}', retry_policy: {retry_on: 5xx, num_retries: '${N}', per_try_timeout: 1s}",
+		"")))
 	if c := l.Tries(topology.S503, topology.Safe); c.Known || c.N != 1 {
 		t.Errorf("got %+v, want at least 1, not known", c)
 	}
@@ -241,7 +247,8 @@ func TestCallersMayOverrideOnlyWhereTheirAddressIsInternal(t *testing.T) {
 }
 
 func TestTheDeadVersionIsSaidAndNotRead(t *testing.T) {
-	f := read(t, "static_resources:\n  clusters:\n  - name: a\n    hosts: [{socket_address: {address: a, port_value: 1}}]\n")
+	f := read(t,
+		"static_resources:\n  clusters:\n  - name: a\n    hosts: [{socket_address: {address: a, port_value: 1}}]\n")
 	if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F606" || f.Remarks[0].At.Line != 4 || len(f.Calls) != 0 {
 		t.Errorf("%s", f.YAML())
 	}
@@ -249,7 +256,8 @@ func TestTheDeadVersionIsSaidAndNotRead(t *testing.T) {
 
 func TestARouteAfterOneForEverythingIsRemarked(t *testing.T) {
 	text := strings.Replace(file("", ""), "              - match: {prefix: /}",
-		"              - match: {prefix: /}\n                route: {cluster: orders}\n              - match: {prefix: /a}", 1)
+		"              - match: {prefix: /}\n                route: {cluster: orders}\n              - match: {prefix: /a}",
+		1)
 	f := read(t, text)
 	if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F602" || !strings.Contains(f.Remarks[0].Text, ":14:17") {
 		t.Errorf("%+v", f.Remarks)

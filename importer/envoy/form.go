@@ -54,8 +54,8 @@ func (p *proxy) service() topology.Service {
 	return s
 }
 
-// domains returns the hosts under which an Envoy is called from outside: the domains of its virtual hosts that are names
-// with a dot, and are not those of what stands behind it.
+// domains returns the hosts under which an Envoy is called from outside: the domains of its virtual hosts that are
+// names with a dot, and are not those of what stands behind it.
 func (p *proxy) domains() []string {
 	var names []string
 	tables := slices.Clone(p.tables)

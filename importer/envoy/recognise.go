@@ -1,8 +1,8 @@
-// Package envoy reads Envoy: bootstrap files, dumps of a running Envoy (/config_dump) and files of xDS resources, in YAML
-// and JSON. Keys may be in snake_case or camelCase.
+// Package envoy reads Envoy: bootstrap files, dumps of a running Envoy (/config_dump) and files of xDS resources, in
+// YAML and JSON. Keys may be in snake_case or camelCase.
 //
-// An Envoy becomes a service of its own, with a call to each of its clusters; each route to a cluster is a layer of that
-// call. What Envoy does where a file says nothing was measured on Envoy 1.40.
+// An Envoy becomes a service of its own, with a call to each of its clusters; each route to a cluster is a layer of
+// that call. What Envoy does where a file says nothing was measured on Envoy 1.40.
 package envoy
 
 import (

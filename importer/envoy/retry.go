@@ -29,7 +29,7 @@ func (o *output) retries(l *topology.Layer, policy source.Node, subject string) 
 	repeats, more := envoywords.Policy{
 		Product: "Envoy", Subject: subject, Words: words, Codes: get(policy, "retriable_status_codes").Parts(","),
 		Tries: envoywords.PlusOne(tries), Methods: retriedMethods(get(policy, "retriable_request_headers")),
-		Elsewhere: avoidsPrevious(policy), Hedged: l.Hedge.OnPerTry.Or(false),
+		Elsewhere: avoidsPrevious(policy), Hedged: l.Beside.Or(false),
 	}.Repeats()
 	l.Repeats, o.remarks = append(l.Repeats, repeats...), append(o.remarks, more...)
 	backoff := get(policy, "retry_back_off")
@@ -53,10 +53,11 @@ func avoidsPrevious(policy source.Node) bool {
 	return false
 }
 
-var safeMethods = map[string]bool{"GET": true, "HEAD": true, "OPTIONS": true, "PUT": true, "DELETE": true, "TRACE": true}
+var safeMethods = map[string]bool{"GET": true, "HEAD": true, "OPTIONS": true, "PUT": true, "DELETE": true,
+	"TRACE": true}
 
-// retriedMethods returns the kinds of methods that a policy repeats. Matchers that are about anything but a method leave
-// it open.
+// retriedMethods returns the kinds of methods that a policy repeats. Matchers that are about anything but a method
+// leave it open.
 func retriedMethods(matchers source.Node) topology.Methods {
 	kinds := topology.Methods(0)
 	for _, h := range matchers.List() {
@@ -78,7 +79,8 @@ func (o *output) tcp(filter source.Node) {
 	p := o.proxy
 	l := topology.Layer{Kind: p.kind, Product: "envoy", Version: p.version, At: filter.At(),
 		Name: "TCP proxy " + get(filter, "stat_prefix").Text()}
-	tries := envoywords.Or(read(get(filter, "max_connect_attempts"), count, &o.remarks), topology.DefaultOf(1, p.who, filter.At()))
+	tries := envoywords.Or(read(get(filter, "max_connect_attempts"), count, &o.remarks), topology.DefaultOf(1, p.who,
+		filter.At()))
 	l.Repeats = []topology.Repeat{{On: []topology.Outcome{topology.Refused}, Tries: tries, Word: "max_connect_attempts",
 		At: filter.At()}}
 	if name := filter.Get("cluster").Text(); name != "" {

@@ -104,7 +104,7 @@ func (o *output) layer(t table, host, r source.Node, name string) topology.Layer
 	if !hedge.Exists() {
 		hedge = get(host, "hedge_policy")
 	}
-	l.Hedge.OnPerTry = read(get(hedge, "hedge_on_per_try_timeout"), source.Bool, &o.remarks)
+	l.Beside = read(get(hedge, "hedge_on_per_try_timeout"), source.Bool, &o.remarks)
 	policy, outer := get(action, "retry_policy"), false
 	if !policy.Exists() {
 		policy, outer = get(host, "retry_policy"), true

@@ -20,7 +20,8 @@ const dump = `{"configs": [
  {"@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump", "dynamicRouteConfigs": [
   {"routeConfig": {"name": "8080", "virtualHosts": [{"name": "orders", "domains": ["orders"], "routes": [
    {"match": {"prefix": "/"}, "route": {"cluster": "outbound|8080||orders.shop.svc.cluster.local", "timeout": "0s",
-    "retryPolicy": {"retryOn": "connect-failure,unavailable", "numRetries": 2, "hostSelectionRetryMaxAttempts": "5"}}}]}]}},
+    "retryPolicy": {"retryOn": "connect-failure,unavailable", "numRetries": 2,
+      "hostSelectionRetryMaxAttempts": "5"}}}]}]}},
   {"routeConfig": {"name": "inbound", "virtualHosts": [{"name": "in", "domains": ["*"], "routes": [
    {"match": {"prefix": "/"}, "route": {"cluster": "inbound|9080||", "timeout": "0s",
     "retryPolicy": {"retryOn": "reset-before-request", "numRetries": 2}}}]}]}}]}]}`
@@ -78,16 +79,19 @@ func TestFilesOfResourcesBelongToTheBootstrapOfTheirFolder(t *testing.T) {
         request_mirror_policies: [{cluster: shadow}]
         retry_policy: {retry_on: 5xx}
 `)...)
-	all = append(all, docs("gw/envoy.yaml", "dynamic_resources: {cds_config: {path_config_source: {path: cds.yaml}}}\n")...)
+	all = append(all, docs("gw/envoy.yaml",
+		"dynamic_resources: {cds_config: {path_config_source: {path: cds.yaml}}}\n")...)
 	f := envoy.Read(all, source.Assume{})
 	got := map[string]*topology.Call{}
 	for i := range f.Calls {
 		got[f.Calls[i].To] = &f.Calls[i]
 	}
-	if len(got) != 3 || len(f.Services) != 1 || f.Services[0].Name != "gw" || f.Services[0].Aliases[0] != "api.example.com" {
+	if len(got) != 3 || len(f.Services) != 1 || f.Services[0].Name != "gw" ||
+		f.Services[0].Aliases[0] != "api.example.com" {
 		t.Fatalf("got\n%s", f.YAML())
 	}
-	if l := got["pay"].Layers[0]; l.Budget.Concurrent.V != 9 || l.Match.Path != "/pay*" || l.Match.Host != "api.example.com" {
+	if l := got["pay"].Layers[0]; l.Budget.Concurrent.V != 9 || l.Match.Path != "/pay*" ||
+		l.Match.Host != "api.example.com" {
 		t.Errorf("the layer of pay is %+v", l)
 	}
 	if l := got["shadow"].Layers[0]; !got["shadow"].Detached || l.Tries(topology.S503, topology.Safe).N != 1 {
@@ -127,7 +131,8 @@ func TestATCPProxyOnlyConnectsAgain(t *testing.T) {
 }
 
 func TestOtherFilesAreNotRecognised(t *testing.T) {
-	for _, text := range []string{"kind: Service\n", "admin: yes\n", "resources: [a.yaml, b.yaml]\n", "[1, 2]\n", "configs: {}\n"} {
+	for _, text := range []string{"kind: Service\n", "admin: yes\n", "resources: [a.yaml, b.yaml]\n", "[1, 2]\n",
+		"configs: {}\n"} {
 		docs, _ := source.YAML("f", []byte(text))
 		if envoy.Recognise(docs[0]) {
 			t.Errorf("recognised %q", text)
@@ -136,7 +141,8 @@ func TestOtherFilesAreNotRecognised(t *testing.T) {
 }
 
 func FuzzReadingDoesNotPanic(f *testing.F) {
-	f.Add([]byte(file(", retry_policy: {retry_on: '5xx,bogus', retriable_status_codes: [429]}", "    outlier_detection: {}\n")))
+	f.Add([]byte(file(", retry_policy: {retry_on: '5xx,bogus', retriable_status_codes: [429]}",
+		"    outlier_detection: {}\n")))
 	f.Add([]byte(dump))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		docs, _ := source.YAML("f.yaml", data)

@@ -1,5 +1,6 @@
-// Package envoywords says what Envoy's words mean, for all formats that are translated to Envoy: which outcomes a word of
-// retry_on repeats, how long Envoy waits between tries, what its caller sees. What it says was measured on Envoy 1.40.
+// Package envoywords says what Envoy's words mean, for all formats that are translated to Envoy: which outcomes a
+// word of retry_on repeats, how long Envoy waits between tries, what its caller sees. What it says was measured on
+// Envoy 1.40.
 package envoywords
 
 import "github.com/abate-go/abate/topology"

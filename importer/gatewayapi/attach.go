@@ -2,8 +2,8 @@ package gatewayapi
 
 import "github.com/abate-go/abate/importer/source"
 
-// traffic is the policies of Envoy Gateway for one rule: the more special first. A part comes from the first, unless that
-// is merged with what is less special.
+// traffic is the policies of Envoy Gateway for one rule: the more special first. A part comes from the first, unless
+// that is merged with what is less special.
 type traffic []source.Resource
 
 // get returns a part of the policies.
@@ -19,7 +19,8 @@ func (t traffic) get(key string) source.Node {
 	return source.Node{}
 }
 
-// trafficOf returns the policies for a rule of a route: one for the rule by its name, the route, the listener, the gateway.
+// trafficOf returns the policies for a rule of a route: one for the rule by its name, the route, the listener, the
+// gateway.
 func (r *reader) trafficOf(o source.Resource, p parent, rule source.Node) traffic {
 	var t traffic
 	for _, want := range []struct {
@@ -49,7 +50,8 @@ func targets(policy, o source.Resource, section string) bool {
 		}
 	}
 	for _, s := range policy.Spec.Get("targetSelectors").Items() {
-		if s.Get("kind").Text() == o.Kind && section == "" && selects(s.Get("matchLabels"), o.Root.Get("metadata", "labels")) {
+		if s.Get("kind").Text() == o.Kind && section == "" && selects(s.Get("matchLabels"), o.Root.Get("metadata",
+			"labels")) {
 			return true
 		}
 	}

@@ -21,7 +21,8 @@ func (r *reader) ofEnvoyGateway(l *topology.Layer, o source.Resource, p parent, 
 	traffic := r.trafficOf(o, p, rule)
 	block := traffic.get("retry")
 	r.limits(l, rule, own.Written() || block.Written())
-	l.Overall = envoywords.Or(l.Overall, envoywords.Or(read(r, traffic.get("timeout").Get("http", "requestTimeout"), source.Duration),
+	l.Overall = envoywords.Or(l.Overall, envoywords.Or(read(r, traffic.get("timeout").Get("http", "requestTimeout"),
+		source.Duration),
 		topology.DefaultOf(envoywords.RouteTimeout, p.who, l.At)))
 	l.Connect = envoywords.Or(read(r, traffic.get("timeout").Get("tcp", "connectTimeout"), source.Duration),
 		topology.DefaultOf(10*time.Second, p.who, l.At))
@@ -44,7 +45,8 @@ func (r *reader) block(l *topology.Layer, p parent, n source.Node) {
 	subject := l.Name + " retry"
 	r.form.Remarks = append(r.form.Remarks, n.Unknown("Envoy Gateway", subject, policyRetryKeys...)...)
 	on, each := n.Get("retryOn"), n.Get("perRetry")
-	r.form.Remarks = append(r.form.Remarks, on.Unknown("Envoy Gateway", subject+".retryOn", "triggers", "httpStatusCodes")...)
+	r.form.Remarks = append(r.form.Remarks, on.Unknown("Envoy Gateway", subject+".retryOn", "triggers",
+		"httpStatusCodes")...)
 	r.form.Remarks = append(r.form.Remarks, each.Unknown("Envoy Gateway", subject+".perRetry", "timeout", "backOff")...)
 	tries := envoywords.Or(envoywords.PlusOne(read(r, n.Get("numRetries"), source.Int)),
 		topology.DefaultOf(1+defaultRetries, p.who, n.At()))
@@ -66,7 +68,8 @@ func (r *reader) block(l *topology.Layer, p parent, n source.Node) {
 		read(r, each.Get("backOff", "maxInterval"), source.Duration), p.who, n.At())
 }
 
-// breaker reads circuitBreaker, which is caps of what is in flight. Envoy Gateway lifts Envoy's cap of 3 retries to 1024.
+// breaker reads circuitBreaker, which is caps of what is in flight. Envoy Gateway lifts Envoy's cap of 3 retries to
+// 1024.
 func (r *reader) breaker(l *topology.Layer, p parent, n source.Node) {
 	at := l.At
 	if n.Written() {

@@ -67,19 +67,23 @@ func only(t testing.TB, f topology.Form) topology.Layer {
 
 // Envoy Gateway's and Istio's answers to these were read in their translations, and what Envoy does with them measured.
 func TestTriesByProduct(t *testing.T) {
-	outcomes := []topology.Outcome{topology.Refused, topology.ResetSent, topology.Hang, topology.S500, topology.S503, topology.S429}
+	outcomes := []topology.Outcome{topology.Refused, topology.ResetSent, topology.Hang, topology.S500, topology.S503,
+		topology.S429}
 	for _, c := range []struct {
 		class, rule, policy string
 		want                []int
 		overall             string
 	}{
 		{"istio", "", "", []int{3, 1, 1, 1, 1, 1}, "none (default of Istio 1.31; f0.yaml:13:5)"},
-		{"istio", "    retry: {attempts: 4, codes: [500, 503]}", "", []int{5, 1, 1, 5, 5, 1}, "none (default of Istio 1.31; f0.yaml:13:5)"},
-		{"istio", "    retry: {codes: [503]}\n    timeouts: {request: 3s, backendRequest: 1s}", "", []int{3, 1, 1, 1, 3, 1}, "3s (f0.yaml:15:25)"},
+		{"istio", "    retry: {attempts: 4, codes: [500, 503]}", "", []int{5, 1, 1, 5, 5, 1},
+			"none (default of Istio 1.31; f0.yaml:13:5)"},
+		{"istio", "    retry: {codes: [503]}\n    timeouts: {request: 3s, backendRequest: 1s}", "", []int{3, 1, 1, 1, 3, 1},
+			"3s (f0.yaml:15:25)"},
 		{"istio", "    timeouts: {backendRequest: 1s}", "", []int{3, 1, 1, 1, 1, 1}, "1s (f0.yaml:14:32)"},
 		{"eg", "", "", []int{1, 1, 1, 1, 1, 1}, "15s (default of Envoy Gateway 1.9; f0.yaml:13:5)"},
 		{"eg", "", "  retry: {}", []int{3, 1, 1, 1, 3, 1}, "15s (default of Envoy Gateway 1.9; f0.yaml:13:5)"},
-		{"eg", "", "  retry: {numRetries: 5, retryOn: {triggers: [5xx]}, perRetry: {timeout: 250ms}}", []int{6, 6, 6, 6, 6, 1},
+		{"eg", "", "  retry: {numRetries: 5, retryOn: {triggers: [5xx]}, perRetry: {timeout: 250ms}}", []int{6, 6, 6, 6, 6,
+			1},
 			"15s (default of Envoy Gateway 1.9; f0.yaml:13:5)"},
 		{"eg", "", "  retry: {numRetries: 5, retryOn: {triggers: [connect-failure]}}", []int{6, 1, 1, 1, 1, 1},
 			"15s (default of Envoy Gateway 1.9; f0.yaml:13:5)"},
@@ -88,7 +92,8 @@ func TestTriesByProduct(t *testing.T) {
 		{"eg", "    retry: {attempts: 1}", "  retry: {numRetries: 5}", []int{2, 1, 1, 1, 2, 1},
 			"15s (default of Envoy Gateway 1.9; f0.yaml:13:5)"},
 		{"eg", "", "  timeout: {http: {requestTimeout: 0s}}", []int{1, 1, 1, 1, 1, 1}, "none (f1.yaml:6:36)"},
-		{"eg", "    timeouts: {request: 2s}", "  timeout: {http: {requestTimeout: 9s}}", []int{1, 1, 1, 1, 1, 1}, "2s (f0.yaml:14:25)"},
+		{"eg", "    timeouts: {request: 2s}", "  timeout: {http: {requestTimeout: 9s}}", []int{1, 1, 1, 1, 1, 1},
+			"2s (f0.yaml:14:25)"},
 	} {
 		texts := []string{route(c.class, c.rule)}
 		if c.policy != "" {
@@ -152,9 +157,11 @@ func TestCapsAreThoseOfTheProduct(t *testing.T) {
 	for _, c := range []struct{ class, spec, concurrent, share, ejection string }{
 		{"eg", "", "1024 (default of Envoy Gateway 1.9; f0.yaml:13:5)", "", ""},
 		{"eg", "  circuitBreaker: {maxParallelRetries: 5}", "5 (f1.yaml:6:40)", "", ""},
-		{"eg", "  circuitBreaker: {retryBudget: {percent: {numerator: 1, denominator: 5}, minRetryConcurrency: 7}}", "7 (f1.yaml:6:96)",
+		{"eg", "  circuitBreaker: {retryBudget: {percent: {numerator: 1, denominator: 5}, minRetryConcurrency: 7}}",
+			"7 (f1.yaml:6:96)",
 			"0.2 (f1.yaml:6:55)", ""},
-		{"eg", "  healthCheck: {passive: {baseEjectionTime: 10s}}", "1024 (default of Envoy Gateway 1.9; f0.yaml:13:5)", "", "5 3s 10s 0.1"},
+		{"eg", "  healthCheck: {passive: {baseEjectionTime: 10s}}", "1024 (default of Envoy Gateway 1.9; f0.yaml:13:5)", "",
+			"5 3s 10s 0.1"},
 		{"istio", "", "unbounded (default of Istio 1.31; f0.yaml:13:5)", "", ""},
 	} {
 		texts := []string{route(c.class, "")}
@@ -179,7 +186,8 @@ func TestCapsAreThoseOfTheProduct(t *testing.T) {
 }
 
 func TestTheMoreSpecialPolicyReplacesTheOther(t *testing.T) {
-	gateway := strings.NewReplacer("kind: HTTPRoute, name: orders", "kind: Gateway, name: edge", "name: p,", "name: g,").Replace(
+	gateway := strings.NewReplacer("kind: HTTPRoute, name: orders", "kind: Gateway, name: edge", "name: p,",
+		"name: g,").Replace(
 		policy("  retry: {numRetries: 9}\n  timeout: {http: {requestTimeout: 4s}}"))
 	l := only(t, read(t, source.Assume{}, route("eg", ""), gateway))
 	if l.Tries(topology.S503, topology.Safe).N != 10 || l.Overall.V != 4*time.Second {
@@ -189,7 +197,8 @@ func TestTheMoreSpecialPolicyReplacesTheOther(t *testing.T) {
 	if l.Tries(topology.S503, topology.Safe).N != 2 || l.Overall.V != 15*time.Second {
 		t.Errorf("of the route: %d, %s", l.Tries(topology.S503, topology.Safe).N, l.Overall)
 	}
-	l = only(t, read(t, source.Assume{}, route("eg", ""), gateway, policy("  mergeType: StrategicMerge\n  retry: {numRetries: 1}")))
+	l = only(t, read(t, source.Assume{}, route("eg", ""), gateway,
+		policy("  mergeType: StrategicMerge\n  retry: {numRetries: 1}")))
 	if l.Tries(topology.S503, topology.Safe).N != 2 || l.Overall.V != 4*time.Second {
 		t.Errorf("merged: %d, %s", l.Tries(topology.S503, topology.Safe).N, l.Overall)
 	}
@@ -206,7 +215,8 @@ spec:
     minRetryRate: {count: 30, interval: 2s}
 `
 	l := only(t, read(t, source.Assume{}, route("eg", ""), budget))
-	if l.Budget.Ratio.V != 0.1 || l.Budget.PerSecond.V != 15 || l.Budget.Window.String() != "10s (default of the Gateway API; f1.yaml:7:5)" {
+	if l.Budget.Ratio.V != 0.1 || l.Budget.PerSecond.V != 15 ||
+		l.Budget.Window.String() != "10s (default of the Gateway API; f1.yaml:7:5)" {
 		t.Errorf("%+v", l.Budget)
 	}
 	l = only(t, read(t, source.Assume{}, route("istio", ""), budget))
@@ -216,17 +226,21 @@ spec:
 }
 
 func TestAGatewayIsAServiceAndAMirrorIsDetached(t *testing.T) {
-	f := read(t, source.Assume{}, route("eg", `    matches: [{path: {value: /api}, method: GET}, {path: {type: Exact, value: /x}}]
+	f := read(t, source.Assume{}, route("eg", `    matches:
+    - {path: {value: /api}, method: GET}
+    - {path: {type: Exact, value: /x}}
     filters: [{type: RequestMirror, requestMirror: {backendRef: {name: shadow}}}]
   - filters: [{type: RequestRedirect}]
     backendRefs: [{name: nobody}]
 `))
 	joined, _ := f.Join()
-	if len(joined.Calls) != 2 || joined.Calls[0].From != "edge.shop" || !joined.Calls[0].Detached || joined.Calls[1].To != "orders.shop" {
+	if len(joined.Calls) != 2 || joined.Calls[0].From != "edge.shop" || !joined.Calls[0].Detached ||
+		joined.Calls[1].To != "orders.shop" {
 		t.Fatalf("%s", joined.YAML())
 	}
 	layers := joined.Calls[1].Layers
-	if len(layers) != 2 || layers[0].Match.Path != "/api*" || layers[0].Match.Methods[0] != "GET" || layers[1].Match.Path != "/x" ||
+	if len(layers) != 2 || layers[0].Match.Path != "/api*" || layers[0].Match.Methods[0] != "GET" ||
+		layers[1].Match.Path != "/x" ||
 		layers[0].Kind != topology.Gateway || layers[0].Match.Host != "shop.example.com" {
 		t.Errorf("%s", joined.YAML())
 	}
@@ -245,7 +259,8 @@ func TestARouteOfAServiceIsAPolicyOfItsCallers(t *testing.T) {
 	if l.Kind != topology.SidecarOut || l.Tries(topology.S503, topology.Safe).N != 3 {
 		t.Errorf("%+v", l)
 	}
-	linkerd := strings.Replace(text, "namespace: shop}\nspec:\n  parent", "namespace: shop, annotations: {retry.linkerd.io/http: 5xx}}\nspec:\n  parent", 1)
+	linkerd := strings.Replace(text, "namespace: shop}\nspec:\n  parent",
+		"namespace: shop, annotations: {retry.linkerd.io/http: 5xx}}\nspec:\n  parent", 1)
 	if f := read(t, source.Assume{}, linkerd); len(f.Policies) != 0 {
 		t.Errorf("a route of Linkerd was read:\n%s", f.YAML())
 	}
@@ -263,14 +278,16 @@ func TestWhatDoesNothingIsRemarked(t *testing.T) {
 		{"  targetRef: {kind: HTTPRoute, name: order}", "F602", "orders", 6},
 	} {
 		f := read(t, source.Assume{}, route("eg", ""), policy(c.policy))
-		if len(f.Remarks) != 1 || f.Remarks[0].Rule != c.rule || !strings.Contains(f.Remarks[0].Fix, c.fix) || f.Remarks[0].At.Line != c.line {
+		if len(f.Remarks) != 1 || f.Remarks[0].Rule != c.rule || !strings.Contains(f.Remarks[0].Fix, c.fix) ||
+			f.Remarks[0].At.Line != c.line {
 			t.Errorf("%s: %+v", c.policy, f.Remarks)
 		}
 	}
 }
 
 func FuzzReadingDoesNotPanic(f *testing.F) {
-	f.Add([]byte(route("eg", "    retry: {attempts: 3}") + "---\n" + policy("  retry: {retryOn: {triggers: [5xx]}}\n  circuitBreaker: {}")))
+	f.Add([]byte(route("eg", "    retry: {attempts: 3}") + "---\n" +
+		policy("  retry: {retryOn: {triggers: [5xx]}}\n  circuitBreaker: {}")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		docs, _ := source.YAML("f.yaml", data)
 		for _, d := range docs {

@@ -38,7 +38,8 @@ func (r *reader) retry(l *topology.Layer, p parent, retry source.Node, codes []s
 		if own := retry.Get("codes").Parts(","); len(own) > 0 {
 			codes = own
 		}
-		r.form.Remarks = append(r.form.Remarks, retry.Unknown("the Gateway API", l.Name+" retry", "attempts", "backoff", "codes")...)
+		r.form.Remarks = append(r.form.Remarks, retry.Unknown("the Gateway API", l.Name+" retry", "attempts", "backoff",
+			"codes")...)
 	}
 	policy := words(at, codes)
 	policy.Product, policy.Subject, policy.Tries, policy.Elsewhere = p.who, l.Name+" retry", tries, true
@@ -47,8 +48,8 @@ func (r *reader) retry(l *topology.Layer, p parent, retry source.Node, codes []s
 	l.Backoff = envoywords.Backoff(first, value[time.Duration]{}, p.who, at)
 }
 
-// limits reads the timeouts of a rule. backendRequest bounds a try only where there are retries; else it is the limit of
-// all.
+// limits reads the timeouts of a rule. backendRequest bounds a try only where there are retries; else it is the limit
+// of all.
 func (r *reader) limits(l *topology.Layer, rule source.Node, retried bool) {
 	timeouts := rule.Get("timeouts")
 	r.form.Remarks = append(r.form.Remarks,
@@ -93,8 +94,9 @@ func (r *reader) ofOthers(l *topology.Layer, rule source.Node) {
 	if retry.Written() {
 		at = retry.At()
 	}
-	l.Repeats = []topology.Repeat{{On: topology.AllOutcomes(), Tries: topology.NotKnown[int](unknown("how often this is tried"), at),
-		At: at}}
+	l.Repeats = []topology.Repeat{{On: topology.AllOutcomes(),
+		Tries: topology.NotKnown[int](unknown("how often this is tried"), at),
+		At:    at}}
 	if !retry.Written() {
 		return
 	}
@@ -102,7 +104,8 @@ func (r *reader) ofOthers(l *topology.Layer, rule source.Node) {
 	if tries.IsZero() {
 		tries = topology.NotKnown[int](unknown("the number of attempts"), at)
 	}
-	p := envoywords.Policy{Product: "the Gateway API", Subject: l.Name + " retry", Tries: tries, Codes: retry.Get("codes").Parts(",")}
+	p := envoywords.Policy{Product: "the Gateway API", Subject: l.Name + " retry", Tries: tries,
+		Codes: retry.Get("codes").Parts(",")}
 	if len(p.Codes) > 0 {
 		p.Words = []source.Part{{Text: "retriable-status-codes", At: at}}
 	}

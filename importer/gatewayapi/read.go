@@ -68,9 +68,12 @@ const (
 )
 
 // controllers are words in the name of a class or of its controller, and the product that they mean.
-var controllers = [][2]string{{"gateway.envoyproxy.io", envoyGateway}, {"envoy-gateway", envoyGateway}, {"istio", istio},
-	{"linkerd", "linkerd"}, {"projectcontour.io", "contour"}, {"contour", "contour"}, {"traefik", "traefik"}, {"cilium", "cilium"},
-	{"konghq", "kong"}, {"kong", "kong"}, {"nginx", "nginx"}, {"haproxy", "haproxy"}, {"consul", "consul"}, {"kuma", "kuma"},
+var controllers = [][2]string{{"gateway.envoyproxy.io", envoyGateway}, {"envoy-gateway", envoyGateway}, {"istio",
+	istio},
+	{"linkerd", "linkerd"}, {"projectcontour.io", "contour"}, {"contour", "contour"}, {"traefik", "traefik"}, {"cilium",
+		"cilium"},
+	{"konghq", "kong"}, {"kong", "kong"}, {"nginx", "nginx"}, {"haproxy", "haproxy"}, {"consul", "consul"}, {"kuma",
+		"kuma"},
 	{"gke", "gke"}, {"alb", "aws"}, {"vpc-lattice", "aws"}, {"kgateway", "kgateway"}, {"solo.io", "kgateway"}}
 
 // product returns the product that serves a gateway, and what says so. It is empty when nobody knows.
@@ -146,7 +149,8 @@ func (r *reader) service(g source.Resource, at topology.Position, who string, ho
 	}
 	s := &r.form.Services[i]
 	for _, h := range hosts {
-		if strings.Contains(h, ".") && !strings.Contains(h, "*") && source.Template(h) == "" && !slices.Contains(s.Aliases, h) {
+		if strings.Contains(h, ".") && !strings.Contains(h, "*") && source.Template(h) == "" && !slices.Contains(s.Aliases,
+			h) {
 			s.Aliases = append(s.Aliases, h)
 		}
 	}

@@ -75,7 +75,8 @@ func (r *reader) parent(o source.Resource, ref source.Node) parent {
 	}
 	if p.who == "" && p.product.V != "linkerd" {
 		name := cmp.Or(p.product.V, "the product that serves "+cmp.Or(p.gateway.Name, p.service))
-		r.remark("F702", p.at, o.String()+" parent", "the defaults of "+name+" are not known here, so what it repeats is unknown",
+		r.remark("F702", p.at, o.String()+" parent",
+			"the defaults of "+name+" are not known here, so what it repeats is unknown",
 			"say which product serves it (--implementation istio or envoy-gateway), or audit what it made of the route")
 	}
 	return p
@@ -128,7 +129,8 @@ func (r *reader) rule(o source.Resource, p parent, rule source.Node, i int) {
 func (r *reader) emit(o source.Resource, p parent, to source.Node, l topology.Layer, mirror bool) {
 	name := to.Get("name")
 	if t := source.Template(name.Text()); t != "" {
-		r.remark("F702", name.At(), l.Name+" backendRefs", "the back end is a template: "+t, "pass the file as it is rendered")
+		r.remark("F702", name.At(), l.Name+" backendRefs", "the back end is a template: "+t,
+			"pass the file as it is rendered")
 		return
 	}
 	if name.Text() == "" {
@@ -147,5 +149,6 @@ func (r *reader) emit(o source.Resource, p parent, to source.Node, l topology.La
 		return
 	}
 	from := r.service(p.gateway, p.at, p.who, o.Spec.Get("hostnames").Texts())
-	r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: callee, At: l.At, Detached: mirror, Layers: []topology.Layer{l}})
+	r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: callee, At: l.At, Detached: mirror,
+		Layers: []topology.Layer{l}})
 }

@@ -65,8 +65,9 @@ func (r *reader) forGateway(x route, named source.Node, destination string, l to
 		}
 	}
 	l.Kind, l.Choice = topology.Gateway, "the routes of the gateway"
-	r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: source.Qualified(destination, x.namespace), At: l.At, Detached: mirror,
-		Layers: []topology.Layer{l}})
+	r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: source.Qualified(destination, x.namespace), At: l.At,
+		Detached: mirror,
+		Layers:   []topology.Layer{l}})
 }
 
 // isPublic reports whether a host is a name that is called from outside the cluster.
@@ -75,7 +76,8 @@ func isPublic(host string) bool {
 }
 
 func isLocal(host string) bool {
-	return !strings.Contains(host, ".") || strings.HasSuffix(topology.Strip(host)+".", ".svc.") || strings.Contains(host, ".svc.")
+	return !strings.Contains(host, ".") || strings.HasSuffix(topology.Strip(host)+".", ".svc.") || strings.Contains(host,
+		".svc.")
 }
 
 // checkGateways remarks a VirtualService that is for a gateway that cannot serve it.
@@ -89,7 +91,8 @@ func (r *reader) checkGateways(v resource) {
 		if g, found := r.gateway(named, v.Namespace); !found {
 			for _, other := range r.gateways {
 				if other.Name == g.Name {
-					r.remark("F602", n.At(), v.String()+" gateway", "there is no Gateway "+full(g.Name, g.Namespace)+", so these routes serve nobody; "+
+					r.remark("F602", n.At(), v.String()+" gateway", "there is no Gateway "+full(g.Name,
+						g.Namespace)+", so these routes serve nobody; "+
 						other.String()+" ("+other.At.String()+") is in another namespace", "write "+full(other.Name, other.Namespace))
 					break
 				}

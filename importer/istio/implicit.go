@@ -8,8 +8,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// implicit adds what every sidecar of the mesh does although nobody wrote it: 2 retries of calls that have no route, and,
-// since 1.24, 2 retries towards its own application of requests that were never sent.
+// implicit adds what every sidecar of the mesh does although nobody wrote it: 2 retries of calls that have no route,
+// and, since 1.24, 2 retries towards its own application of requests that were never sent.
 func (r *reader) implicit(docs []source.Document) {
 	if len(docs) == 0 {
 		return

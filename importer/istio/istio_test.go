@@ -78,9 +78,11 @@ func called(t testing.TB, f topology.Form, kind topology.Kind) topology.Layer {
 	return found[0]
 }
 
-// What Istio gives Envoy for these blocks was read out of Istio's own translation, and what Envoy does with it measured.
+// What Istio gives Envoy for these blocks was read out of Istio's own translation, and what Envoy does with it
+// measured.
 func TestTriesByBlockAndVersion(t *testing.T) {
-	outcomes := []topology.Outcome{topology.Refused, topology.ResetUnsent, topology.ResetSent, topology.Hang, topology.S500,
+	outcomes := []topology.Outcome{topology.Refused, topology.ResetUnsent, topology.ResetSent, topology.Hang,
+		topology.S500,
 		topology.S503, topology.S429, topology.Unavailable, topology.Internal}
 	for _, c := range []struct {
 		keys, version string
@@ -97,7 +99,8 @@ func TestTriesByBlockAndVersion(t *testing.T) {
 		{"    retries: {attempts: 3, retryOn: '5xx'}", "", []int{4, 4, 4, 1, 4, 4, 1, 1, 1}},
 		{"    retries: {attempts: 3, retryOn: 'connect-failure,429,503'}", "1.20", []int{4, 1, 1, 1, 1, 4, 4, 1, 1}},
 		{"    retries: {attempts: 1, retryOn: 'reset,internal'}", "", []int{2, 2, 2, 1, 1, 1, 1, 1, 2}},
-		{"    retries: {attempts: 5, perTryTimeout: 2s, retryOn: gateway-error}\n    timeout: 5s", "", []int{6, 6, 6, 3, 1, 6, 1, 1, 1}},
+		{"    retries: {attempts: 5, perTryTimeout: 2s, retryOn: gateway-error}\n    timeout: 5s", "", []int{6, 6, 6, 3, 1, 6,
+			1, 1, 1}},
 		{"    fault: {delay: {fixedDelay: 1s}}", "1.20", []int{1, 1, 1, 1, 1, 1, 1, 1, 1}},
 	} {
 		l := called(t, read(t, c.version, orders(c.keys)), topology.SidecarOut)
@@ -142,7 +145,8 @@ data:
 	f := read(t, "", orders(""), config)
 	l := called(t, f, topology.SidecarOut)
 	got := l.Tries(topology.S500, topology.Safe)
-	if want := "5 (inherited from meshConfig.defaultHttpRetryPolicy; f1.yaml:9:17)"; got.N != 5 || got.By.Tries.String() != want {
+	if want := "5 (inherited from meshConfig.defaultHttpRetryPolicy; f1.yaml:9:17)"; got.N != 5 ||
+		got.By.Tries.String() != want {
 		t.Errorf("got %+v, %s", got, got.By.Tries)
 	}
 	if l.Connect.String() != "3s (f1.yaml:7:21)" {
@@ -179,7 +183,8 @@ func TestEverySidecarRepeatsWhatWasNeverSent(t *testing.T) {
 
 func TestServicesWithoutARouteHaveTheImplicitRetries(t *testing.T) {
 	f := read(t, "", orders("    retries: {attempts: 0}"))
-	f.Services = []topology.Service{{Name: "checkout.shop"}, {Name: "pay.shop"}, {Name: "db.shop", Database: true}, {Name: "far.away"}}
+	f.Services = []topology.Service{{Name: "checkout.shop"}, {Name: "pay.shop"}, {Name: "db.shop", Database: true},
+		{Name: "far.away"}}
 	f.Calls = []topology.Call{{From: "checkout.shop", To: "pay.shop"}, {From: "checkout.shop", To: "db.shop"},
 		{From: "far.away", To: "pay.shop"}}
 	joined, _ := f.Join()
@@ -193,7 +198,8 @@ func TestServicesWithoutARouteHaveTheImplicitRetries(t *testing.T) {
 		}
 	}
 	l := joined.Calls[0].Layers[0]
-	if c := l.Tries(topology.Refused, topology.Unsafe); c.N != 3 || c.By.Tries.String() != "3 (default of Istio 1.31; f0.yaml:1:1)" {
+	if c := l.Tries(topology.Refused, topology.Unsafe); c.N != 3 ||
+		c.By.Tries.String() != "3 (default of Istio 1.31; f0.yaml:1:1)" {
 		t.Errorf("%+v %s", c, c.By.Tries)
 	}
 }
@@ -247,7 +253,8 @@ func TestOtherDefaults(t *testing.T) {
 	if !l.Repeats[0].Elsewhere {
 		t.Error("a retry goes to the same endpoint")
 	}
-	l = called(t, read(t, "", orders(""), rule("{loadBalancer: {consistentHash: {useSourceIp: true}}}")), topology.SidecarOut)
+	l = called(t, read(t, "", orders(""), rule("{loadBalancer: {consistentHash: {useSourceIp: true}}}")),
+		topology.SidecarOut)
 	if l.Repeats[0].Elsewhere {
 		t.Error("with a consistent hash a retry goes elsewhere")
 	}
@@ -313,7 +320,8 @@ spec:
 }
 
 func TestADelegatesRoutesHaveTheHostsOfItsRoot(t *testing.T) {
-	f := read(t, "", strings.Replace(orders("    retries: {attempts: 4, retryOn: 5xx}\n    timeout: 2s\n"), "route: [{destination: {host: orders}}]",
+	f := read(t, "", strings.Replace(orders("    retries: {attempts: 4, retryOn: 5xx}\n    timeout: 2s\n"),
+		"route: [{destination: {host: orders}}]",
 		"delegate: {name: inner, namespace: team}", 1), `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: inner, namespace: team}
@@ -354,7 +362,8 @@ func TestWhatDoesNothingIsRemarked(t *testing.T) {
 		{[]string{bound("[public]"), gateway}, "", "F602", "edge/public", 6},
 		{[]string{bound("[edge/public]"), gateway}, "", "F602", "mesh", 5},
 		{[]string{orders("    timeout: soon")}, "", "F702", "", 8},
-		{[]string{orders(""), "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nspec:\n  a: [{retry_policy: {}}]\n"},
+		{[]string{orders(""),
+			"apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nspec:\n  a: [{retry_policy: {}}]\n"},
 			"", "F702", "config_dump", 4},
 	} {
 		f := read(t, c.version, c.texts...)
@@ -366,13 +375,15 @@ func TestWhatDoesNothingIsRemarked(t *testing.T) {
 			t.Errorf("%s\nwant %s, line %d, %q, got %+v", strings.Join(c.texts, "---\n"), c.rule, c.line, c.fix, f.Remarks)
 		}
 	}
-	if f := read(t, "", orders("    retries: {attempts: 3, retryOn: '5xx,503', perTryTimeout: 1s}\n    timeout: 4s"), rule("{}")); len(f.Remarks) > 0 {
+	if f := read(t, "", orders("    retries: {attempts: 3, retryOn: '5xx,503', perTryTimeout: 1s}\n    timeout: 4s"),
+		rule("{}")); len(f.Remarks) > 0 {
 		t.Errorf("a good file: %+v", f.Remarks)
 	}
 }
 
 func TestTemplatesAreUnknown(t *testing.T) {
-	l := called(t, read(t, "", orders("    retries: {attempts: '{{ .n }}', retryOn: 5xx}\n    timeout: '{{ .t }}'")), topology.SidecarOut)
+	l := called(t, read(t, "", orders("    retries: {attempts: '{{ .n }}', retryOn: 5xx}\n    timeout: '{{ .t }}'")),
+		topology.SidecarOut)
 	if c := l.Tries(topology.S503, topology.Safe); c.Known || !l.Overall.IsUnknown() {
 		t.Errorf("%+v, overall %s", c, l.Overall)
 	}
@@ -389,8 +400,10 @@ func TestOtherDocumentsAreNotRecognised(t *testing.T) {
 }
 
 func FuzzReadingDoesNotPanic(f *testing.F) {
-	f.Add([]byte(orders("    retries: {attempts: 3, retryOn: '5xx,503'}") + "---\n" + rule("{retryBudget: {}, outlierDetection: {}}")))
-	f.Add([]byte("apiVersion: networking.istio.io/v1\nkind: VirtualService\nspec: {http: [{delegate: {name: ''}}], gateways: [a/b]}\n"))
+	f.Add([]byte(orders("    retries: {attempts: 3, retryOn: '5xx,503'}") + "---\n" +
+		rule("{retryBudget: {}, outlierDetection: {}}")))
+	f.Add([]byte("apiVersion: networking.istio.io/v1\nkind: VirtualService\n" +
+		"spec: {http: [{delegate: {name: ''}}], gateways: [a/b]}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		docs, _ := source.YAML("f.yaml", data)
 		for _, d := range docs {

@@ -31,13 +31,15 @@ func (m *mesh) read(root, config source.Node) {
 		return
 	}
 	spec := root.Get("spec")
-	for _, tag := range []source.Node{spec.Get("tag"), spec.Get("version"), spec.Get("values", "global", "tag"), spec.Get("revision")} {
+	for _, tag := range []source.Node{spec.Get("tag"), spec.Get("version"), spec.Get("values", "global", "tag"),
+		spec.Get("revision")} {
 		if v := versionOf(tag.Text()); v != "" && m.version.IsZero() {
 			m.version = topology.Write(v, tag.At())
 		}
 	}
 	const variable = "EXCLUDE_UNSAFE_503_FROM_DEFAULT_RETRY"
-	for _, pilot := range []source.Node{spec.Get("values", "pilot", "env", variable), spec.Get("values", "pilot").Get("env." + variable)} {
+	for _, pilot := range []source.Node{spec.Get("values", "pilot", "env", variable), spec.Get("values",
+		"pilot").Get("env." + variable)} {
 		if pilot.Text() == "false" {
 			keep(&m.repeats503, pilot)
 		}

@@ -1,9 +1,9 @@
-// Package istio reads Istio: VirtualService, DestinationRule and Gateway, the mesh's configuration (IstioOperator, Istio, the
-// ConfigMap of a mesh), and what every sidecar repeats although nobody wrote it.
+// Package istio reads Istio: VirtualService, DestinationRule and Gateway, the mesh's configuration (IstioOperator,
+// Istio, the ConfigMap of a mesh), and what every sidecar repeats although nobody wrote it.
 //
 // A policy for the mesh belongs to the sidecar of whoever calls; one for a gateway is a layer of the calls that this
-// gateway makes. Defaults depend on the version, which an IstioOperator may say; see source.Assume. They are held against
-// what Istio's own translation gave and what Envoy did with it.
+// gateway makes. Defaults depend on the version, which an IstioOperator may say; see source.Assume. They are held
+// against what Istio's own translation gave and what Envoy did with it.
 package istio
 
 import (
@@ -52,7 +52,8 @@ func meshOf(d source.Document) source.Node {
 }
 
 func isMesh(n source.Node) bool {
-	for _, key := range []string{"rootNamespace", "defaultConfig", "trustDomain", "defaultHttpRetryPolicy", "enableTracing",
+	for _, key := range []string{"rootNamespace", "defaultConfig", "trustDomain", "defaultHttpRetryPolicy",
+		"enableTracing",
 		"defaultProviders", "accessLogFile", "outboundTrafficPolicy"} {
 		if n.Get(key).Written() {
 			return true

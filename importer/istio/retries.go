@@ -16,7 +16,8 @@ const implicitRetries = 2
 // implicitWords are the conditions of Istio's default; up to 1.23 with 503.
 var implicitWords = []string{"connect-failure", "refused-stream", "unavailable", "cancelled"}
 
-var retryKeys = []string{"attempts", "perTryTimeout", "retryOn", "retryRemoteLocalities", "retryIgnorePreviousHosts", "backoff"}
+var retryKeys = []string{"attempts", "perTryTimeout", "retryOn", "retryRemoteLocalities", "retryIgnorePreviousHosts",
+	"backoff"}
 
 // retries adds to a layer what is repeated: by a block of its route, else by the mesh's default, else by Istio's.
 func (r *reader) retries(l *topology.Layer, block source.Node, elsewhere bool) {
@@ -77,7 +78,8 @@ func (r *reader) block(l *topology.Layer, block source.Node, elsewhere bool) {
 		}
 		l.Repeats = []topology.Repeat{envoywords.Off(off, "attempts: 0", off.At)}
 		if block.Get("retryOn").Exists() || block.Get("perTryTimeout").Exists() {
-			r.remark("F602", block.At(), subject, "nothing is repeated, because attempts is missing or 0: the other keys do nothing",
+			r.remark("F602", block.At(), subject,
+				"nothing is repeated, because attempts is missing or 0: the other keys do nothing",
 				"write attempts, the number of tries after the first")
 		}
 		return
@@ -97,7 +99,8 @@ func (r *reader) block(l *topology.Layer, block source.Node, elsewhere bool) {
 	}
 	first := block.Get("backoff")
 	if first.Exists() && source.Before(r.version.V, "1.26") {
-		r.remark("F601", first.At(), subject+" backoff", "Istio "+r.version.V+" has no backoff: it came with 1.26, so it does nothing",
+		r.remark("F601", first.At(), subject+" backoff",
+			"Istio "+r.version.V+" has no backoff: it came with 1.26, so it does nothing",
 			"remove it, or update Istio")
 		first = source.Node{}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 var (
-	poolKeys = []string{"http1MaxPendingRequests", "http2MaxRequests", "maxRequestsPerConnection", "maxRetries", "idleTimeout",
+	poolKeys = []string{"http1MaxPendingRequests", "http2MaxRequests", "maxRequestsPerConnection", "maxRetries",
+		"idleTimeout",
 		"h2UpgradePolicy", "useClientProtocol", "maxConcurrentStreams"}
 	outlierKeys = []string{"consecutive5xxErrors", "consecutiveGatewayErrors", "consecutiveLocalOriginFailures",
 		"splitExternalLocalOriginErrors", "interval", "baseEjectionTime", "maxEjectionPercent", "minHealthPercent"}
@@ -107,7 +108,8 @@ func (r *reader) budget(n, retries source.Node, at topology.Position) topology.B
 	if !n.Written() || source.Before(r.version.V, "1.27") {
 		return topology.Budget{Concurrent: r.limit(retries, at)}
 	}
-	b := topology.Budget{Share: read(r, n.Get("percent"), percent), Concurrent: read(r, n.Get("minRetryConcurrency"), source.Int),
+	b := topology.Budget{Share: read(r, n.Get("percent"), percent), Concurrent: read(r, n.Get("minRetryConcurrency"),
+		source.Int),
 		Window: read(r, n.Get("budgetInterval"), source.Duration)}
 	if b.Share.IsZero() {
 		b.Share = topology.DefaultOf(envoywords.BudgetShare, r.who, n.At())
@@ -171,7 +173,8 @@ func (r *reader) checkRule(rule resource) {
 			{http.Get("http2MaxRequests")}, {p.Get("connectionPool", "tcp", "maxConnections")}} {
 			if zero.n.Text() == "0" {
 				r.remark("F604", zero.n.At(), subject+" limit of 0",
-					"Istio cannot tell a limit that is written as 0 from none, so there is no limit", "write 1 for the least that it knows")
+					"Istio cannot tell a limit that is written as 0 from none, so there is no limit",
+					"write 1 for the least that it knows")
 			}
 		}
 		if budget := p.Get("retryBudget"); budget.Written() && source.Before(r.version.V, "1.27") {
@@ -181,7 +184,8 @@ func (r *reader) checkRule(rule resource) {
 	}
 }
 
-// rulesAlone makes policies of DestinationRules for hosts that no VirtualService is for: the retries there are implicit.
+// rulesAlone makes policies of DestinationRules for hosts that no VirtualService is for: the retries there are
+// implicit.
 func (r *reader) rulesAlone() {
 	for _, rule := range r.rules {
 		r.checkRule(rule)
@@ -194,7 +198,8 @@ func (r *reader) rulesAlone() {
 		l.Overall = topology.DefaultOf(time.Duration(0), r.who, rule.At)
 		hashed := r.limits(&l, rule, "", "")
 		r.retries(&l, source.Node{}, !hashed)
-		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{host.Text()}, Namespace: rule.Namespace, Layer: l})
+		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{host.Text()}, Namespace: rule.Namespace,
+			Layer: l})
 	}
 }
 

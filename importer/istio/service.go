@@ -10,7 +10,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-var routeKeys = []string{"name", "match", "redirect", "delegate", "rewrite", "timeout", "retries", "fault", "mirror", "mirrors",
+var routeKeys = []string{"name", "match", "redirect", "delegate", "rewrite", "timeout", "retries", "fault", "mirror",
+	"mirrors",
 	"mirrorPercent", "mirror_percent", "mirrorPercentage", "corsPolicy", "headers", "route", "directResponse"}
 
 // route is one entry of http, with what a delegating route leaves it.
@@ -36,7 +37,8 @@ func (r *reader) service(v resource) {
 				all.At().String()+" takes all of them", "put it before that one, or remove it")
 			break
 		}
-		own := route{fmt.Sprintf("%s, http[%d]", v, i), n, n.Get("match"), n.Get("timeout"), n.Get("retries"), n.Get("fault"), n.At(), v,
+		own := route{fmt.Sprintf("%s, http[%d]", v, i), n, n.Get("match"), n.Get("timeout"), n.Get("retries"), n.Get("fault"),
+			n.At(), v,
 			v.Namespace}
 		r.form.Remarks = append(r.form.Remarks, n.Unknown("Istio", own.name, routeKeys...)...)
 		if to := n.Get("delegate"); to.Exists() {
@@ -109,7 +111,8 @@ func (r *reader) route(x route) {
 	l.Overall = envoywords.Or(read(r, x.timeout, source.Duration), topology.DefaultOf(time.Duration(0), r.who, l.At))
 	faulty := x.fault.Exists()
 	if faulty && (x.retries.Exists() || x.timeout.Exists()) {
-		r.remark("F602", x.fault.At(), x.name+" fault", "a route with a fault has neither retries nor a timeout, whatever it says",
+		r.remark("F602", x.fault.At(), x.name+" fault",
+			"a route with a fault has neither retries nor a timeout, whatever it says",
 			"remove the fault where the route must be protected")
 	}
 	blank := l // without retries, for mirrors
@@ -144,7 +147,8 @@ func (r *reader) route(x route) {
 func (r *reader) emit(x route, to source.Node, l topology.Layer, mirror bool) {
 	host := to.Get("host")
 	if t := source.Template(host.Text()); t != "" {
-		r.remark("F702", host.At(), x.name+" destination", "the destination is a template: "+t, "pass the file as it is rendered")
+		r.remark("F702", host.At(), x.name+" destination", "the destination is a template: "+t,
+			"pass the file as it is rendered")
 		return
 	}
 	if host.Text() == "" {
@@ -184,7 +188,8 @@ func (r *reader) forSidecars(x route, destination string, m match, l topology.La
 		callers = []string{"*." + x.of.Namespace}
 	}
 	for _, callees := range x.callees(destination) {
-		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: callees, Callers: callers, Namespace: x.namespace, Layer: l})
+		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: callees, Callers: callers, Namespace: x.namespace,
+			Layer: l})
 	}
 }
 
@@ -196,7 +201,8 @@ func (x route) callees(destination string) [][]string {
 	hosts := x.of.Spec.Get("hosts").Texts()
 	for _, h := range hosts {
 		switch {
-		case strings.Contains(h, "*") || source.Template(h) != "" || resolve(h, x.of.Namespace) == resolve(destination, x.namespace):
+		case strings.Contains(h, "*") || source.Template(h) != "" || resolve(h, x.of.Namespace) == resolve(destination,
+			x.namespace):
 			itself = true
 		case len(hosts) == 1:
 			others = append(others, []string{source.Qualified(h, x.of.Namespace), source.Qualified(destination, x.namespace)})

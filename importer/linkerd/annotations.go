@@ -20,8 +20,10 @@ const (
 	oneRetry      = 1 // where retry.linkerd.io/limit is left out
 )
 
-var grpcWords = map[string]topology.Outcome{"cancelled": topology.CancelledCode, "deadline-exceeded": topology.DeadlineExceeded,
-	"internal": topology.Internal, "resource-exhausted": topology.ResourceExhausted, "unavailable": topology.Unavailable}
+var grpcWords = map[string]topology.Outcome{"cancelled": topology.CancelledCode,
+	"deadline-exceeded": topology.DeadlineExceeded,
+	"internal":          topology.Internal, "resource-exhausted": topology.ResourceExhausted,
+	"unavailable": topology.Unavailable}
 
 var (
 	retryNames   = []string{"http", "grpc", "limit", "timeout"}
@@ -39,7 +41,8 @@ func (r *reader) retries(l *topology.Layer, o source.Resource) {
 	l.PerTry = read(r, o.Annotation(retryPrefix+"timeout"), source.Duration)
 	if !l.PerTry.IsZero() {
 		on := o.Annotation(retryPrefix + "timeout")
-		l.Repeats = append(l.Repeats, topology.Repeat{On: []topology.Outcome{topology.Hang}, Tries: tries, Word: on.Text(), At: on.At()})
+		l.Repeats = append(l.Repeats, topology.Repeat{On: []topology.Outcome{topology.Hang}, Tries: tries, Word: on.Text(),
+			At: on.At()})
 	}
 	http, grpc := o.Annotation(retryPrefix+"http"), o.Annotation(retryPrefix+"grpc")
 	for _, wrong := range []struct {
@@ -58,8 +61,9 @@ func (r *reader) retries(l *topology.Layer, o source.Resource) {
 		r.words(l, o, grpc, tries, code)
 	}
 	if !http.Exists() && !grpc.Exists() {
-		r.remark("F602", at, o.String()+" retry", "no status is repeated, because neither "+retryPrefix+"http nor "+retryPrefix+
-			"grpc says which", "say which, for example "+retryPrefix+"http: gateway-error")
+		r.remark("F602", at, o.String()+" retry",
+			"no status is repeated, because neither "+retryPrefix+"http nor "+retryPrefix+
+				"grpc says which", "say which, for example "+retryPrefix+"http: gateway-error")
 	}
 	l.Backoff = r.backoff(at)
 }
@@ -93,8 +97,9 @@ func (r *reader) words(l *topology.Layer, o source.Resource, n source.Node, trie
 			repeats = append(repeats, topology.Repeat{On: topology.AllOutcomes(), At: part.At, Word: part.Text,
 				Tries: topology.NotKnown[int]("template "+part.Text, part.At)})
 		case fix != "":
-			r.remark("F601", part.At, o.String()+" retry "+part.Text, fmt.Sprintf("Linkerd knows no condition %q, and ignores the whole annotation",
-				part.Text), fix)
+			r.remark("F601", part.At, o.String()+" retry "+part.Text,
+				fmt.Sprintf("Linkerd knows no condition %q, and ignores the whole annotation",
+					part.Text), fix)
 			repeats = nil
 			l.Repeats = append(l.Repeats, topology.Repeat{On: topology.AllOutcomes(), At: part.At, Word: part.Text,
 				Tries: topology.NotKnown[int]("Linkerd cannot read "+strconv.Quote(part.Text), part.At)})
@@ -140,7 +145,8 @@ func code(word string) ([]topology.Outcome, string) {
 	if o, known := grpcWords[word]; known {
 		return []topology.Outcome{o}, ""
 	}
-	return nil, source.Meant(word, []string{"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable"})
+	return nil, source.Meant(word, []string{"cancelled", "deadline-exceeded", "internal", "resource-exhausted",
+		"unavailable"})
 }
 
 // timeouts reads the timeout annotations, which end the call and are not repeated.

@@ -54,7 +54,8 @@ func layer(t testing.TB, f topology.Form, i int) topology.Layer {
 
 // What the annotations mean was read in Linkerd's documentation and its policy controller.
 func TestTriesByAnnotations(t *testing.T) {
-	outcomes := []topology.Outcome{topology.Refused, topology.ResetSent, topology.Hang, topology.S500, topology.S503, topology.S429,
+	outcomes := []topology.Outcome{topology.Refused, topology.ResetSent, topology.Hang, topology.S500, topology.S503,
+		topology.S429,
 		topology.Unavailable}
 	for _, c := range []struct {
 		annotations string
@@ -64,10 +65,12 @@ func TestTriesByAnnotations(t *testing.T) {
 		{"    retry.linkerd.io/http: 5xx\n", []int{1, 1, 1, 2, 2, 1, 1}, "none (default of Linkerd 2.19; f0.yaml:1:1)"},
 		{"    retry.linkerd.io/http: gateway-error\n    retry.linkerd.io/limit: '3'\n", []int{1, 1, 1, 1, 4, 1, 1},
 			"none (default of Linkerd 2.19; f0.yaml:1:1)"},
-		{"    retry.linkerd.io/http: 429,500-502\n", []int{1, 1, 1, 2, 1, 2, 1}, "none (default of Linkerd 2.19; f0.yaml:1:1)"},
+		{"    retry.linkerd.io/http: 429,500-502\n", []int{1, 1, 1, 2, 1, 2, 1},
+			"none (default of Linkerd 2.19; f0.yaml:1:1)"},
 		{"    retry.linkerd.io/http: '503'\n    retry.linkerd.io/grpc: unavailable\n", []int{1, 1, 1, 1, 2, 1, 2},
 			"none (default of Linkerd 2.19; f0.yaml:1:1)"},
-		{"    retry.linkerd.io/http: 5xx\n    retry.linkerd.io/timeout: 300ms\n    retry.linkerd.io/limit: '4'\n    timeout.linkerd.io/request: 1s\n",
+		{"    retry.linkerd.io/http: 5xx\n    retry.linkerd.io/timeout: 300ms\n    retry.linkerd.io/limit: '4'\n" +
+			"    timeout.linkerd.io/request: 1s\n",
 			[]int{1, 1, 4, 5, 5, 1, 1}, "1s (f0.yaml:10:33)"},
 		{"    retry.linkerd.io/http: 5xx\n    retry.linkerd.io/limit: '0'\n", []int{1, 1, 1, 2, 2, 1, 1},
 			"none (default of Linkerd 2.19; f0.yaml:1:1)"},
@@ -86,9 +89,11 @@ func TestTriesByAnnotations(t *testing.T) {
 }
 
 func TestARouteWithARetryAnnotationHasNoneOfItsService(t *testing.T) {
-	text := service("    retry.linkerd.io/http: 5xx\n    retry.linkerd.io/limit: '5'\n    timeout.linkerd.io/request: 4s\n")
+	text := service("    retry.linkerd.io/http: 5xx\n    retry.linkerd.io/limit: '5'\n" +
+		"    timeout.linkerd.io/request: 4s\n")
 	gateway := "gateway.networking.k8s.io"
-	f := read(t, "2.19", text, route("HTTPRoute", gateway, "retry.linkerd.io/http: '503'", "matches: [{path: {value: /a}}]"),
+	f := read(t, "2.19", text, route("HTTPRoute", gateway, "retry.linkerd.io/http: '503'",
+		"matches: [{path: {value: /a}}]"),
 		route("HTTPRoute", gateway, "timeout.linkerd.io/request: 1s", ""))
 	for i, want := range []string{"1 2 4s /a*", "6 6 1s ", "6 6 4s "} {
 		l := layer(t, f, i)
@@ -120,7 +125,8 @@ spec:
   - name: read
     condition: {method: GET, pathRegex: /orders}
     isRetryable: true
-    responseClasses: [{condition: {status: {min: 429, max: 429}}, isFailure: true}, {condition: {status: {min: 500}}, isFailure: false}]
+    responseClasses: [{condition: {status: {min: 429, max: 429}}, isFailure: true},
+      {condition: {status: {min: 500}}, isFailure: false}]
   - condition: {method: POST, pathRegex: /orders}
     timeout: 300ms
 `)
@@ -131,7 +137,8 @@ spec:
 			t.Errorf("%v: %+v, want %d", o, got, want)
 		}
 	}
-	if l.Budget.Ratio.String() != "0.5 (f0.yaml:5:29)" || l.Budget.PerSecond.String() != "10 (default of Linkerd 2.19; f0.yaml:5:16)" ||
+	if l.Budget.Ratio.String() != "0.5 (f0.yaml:5:29)" ||
+		l.Budget.PerSecond.String() != "10 (default of Linkerd 2.19; f0.yaml:5:16)" ||
 		l.Overall.String() != "10s (default of Linkerd 2.19; f0.yaml:7:5)" || l.Match.Path != "~/orders" {
 		t.Errorf("%+v", l)
 	}
@@ -148,7 +155,8 @@ func TestFailureAccrualEjectsAll(t *testing.T) {
 }
 
 func TestWhatDoesNothingIsRemarked(t *testing.T) {
-	profile := "apiVersion: linkerd.io/v1alpha2\nkind: ServiceProfile\nmetadata: {name: orders.shop.svc.cluster.local, namespace: shop}\nspec: {}\n"
+	profile := "apiVersion: linkerd.io/v1alpha2\nkind: ServiceProfile\n" +
+		"metadata: {name: orders.shop.svc.cluster.local, namespace: shop}\nspec: {}\n"
 	for _, c := range []struct {
 		texts              []string
 		version, rule, fix string
@@ -165,7 +173,8 @@ func TestWhatDoesNothingIsRemarked(t *testing.T) {
 		{[]string{service("    retry.linkerd.io/timeout: soon\n    retry.linkerd.io/http: 5xx\n")}, "", "F702", "", 7},
 	} {
 		f := read(t, c.version, c.texts...)
-		if len(f.Remarks) != 1 || f.Remarks[0].Rule != c.rule || !strings.Contains(f.Remarks[0].Fix, c.fix) || f.Remarks[0].At.Line != c.line {
+		if len(f.Remarks) != 1 || f.Remarks[0].Rule != c.rule || !strings.Contains(f.Remarks[0].Fix, c.fix) ||
+			f.Remarks[0].At.Line != c.line {
 			t.Errorf("%s: %+v", c.texts[0], f.Remarks)
 		}
 	}
@@ -176,7 +185,8 @@ func TestWhatDoesNothingIsRemarked(t *testing.T) {
 }
 
 func TestOtherObjectsAreNotRecognised(t *testing.T) {
-	for _, text := range []string{"kind: Service\napiVersion: v1\n", "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\n",
+	for _, text := range []string{"kind: Service\napiVersion: v1\n",
+		"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\n",
 		"kind: Deployment\nmetadata: {annotations: {retry.linkerd.io/http: 5xx}}\n", "1\n"} {
 		docs, _ := source.YAML("f", []byte(text))
 		if linkerd.Recognise(docs[0]) {

@@ -20,18 +20,21 @@ const (
 
 var profileRouteKeys = []string{"name", "condition", "isRetryable", "timeout", "responseClasses"}
 
-// profile reads a ServiceProfile: a layer for each of its routes. Retries have no count, only the budget of all together.
+// profile reads a ServiceProfile: a layer for each of its routes. Retries have no count, only the budget of all
+// together.
 func (r *reader) profile(p source.Resource) {
 	host := topology.Strip(p.Name)
 	for i, n := range p.Spec.Get("routes").Items() {
 		l := r.layer(fmt.Sprintf("%s, routes[%d]", p, i), n.At())
 		r.form.Remarks = append(r.form.Remarks, n.Unknown("Linkerd", l.Name, profileRouteKeys...)...)
 		l.Match = condition(n.Get("condition"))
-		l.Overall = envoywords.Or(read(r, n.Get("timeout"), source.Duration), topology.DefaultOf(profileTimeout, r.who, n.At()))
+		l.Overall = envoywords.Or(read(r, n.Get("timeout"), source.Duration), topology.DefaultOf(profileTimeout, r.who,
+			n.At()))
 		retryable := n.Get("isRetryable")
 		switch yes := read(r, retryable, source.Bool); {
 		case yes.IsUnknown():
-			l.Repeats = []topology.Repeat{{On: topology.AllOutcomes(), Tries: topology.NotKnown[int](yes.Why, yes.At), At: yes.At}}
+			l.Repeats = []topology.Repeat{{On: topology.AllOutcomes(), Tries: topology.NotKnown[int](yes.Why, yes.At),
+				At: yes.At}}
 		case yes.Or(false):
 			l.Repeats = r.failures(n.Get("responseClasses"), retryable)
 			l.Budget = r.budget(p.Spec.Get("retryBudget"), p.At)
@@ -48,7 +51,8 @@ func (r *reader) profile(p source.Resource) {
 
 // failures returns what a retryable route repeats: answers that count as failures.
 func (r *reader) failures(classes, retryable source.Node) []topology.Repeat {
-	tries := topology.DefaultOf(topology.Unbounded, r.who+": a ServiceProfile has no count, only its budget", retryable.At())
+	tries := topology.DefaultOf(topology.Unbounded, r.who+": a ServiceProfile has no count, only its budget",
+		retryable.At())
 	var on []topology.Outcome
 	seen := map[topology.Outcome]bool{}
 	for status := 400; status <= 599; status++ {
@@ -66,7 +70,8 @@ func (r *reader) failures(classes, retryable source.Node) []topology.Repeat {
 	}
 }
 
-// fails reports whether a status counts as a failure: the first class that it belongs to says so, else those from 500 up do.
+// fails reports whether a status counts as a failure: the first class that it belongs to says so, else those from 500
+// up do.
 func fails(status int, classes source.Node) bool {
 	for _, c := range classes.Items() {
 		limits := c.Get("condition", "status")
@@ -90,9 +95,10 @@ func (r *reader) budget(n source.Node, at topology.Position) topology.Budget {
 		at = n.At()
 	}
 	return topology.Budget{
-		Ratio:     envoywords.Or(read(r, n.Get("retryRatio"), source.Float), topology.DefaultOf(profileRatio, r.who, at)),
-		PerSecond: envoywords.Or(read(r, n.Get("minRetriesPerSecond"), source.Float), topology.DefaultOf(profileFloor, r.who, at)),
-		Window:    envoywords.Or(read(r, n.Get("ttl"), source.Duration), topology.DefaultOf(profileWindow, r.who, at)),
+		Ratio: envoywords.Or(read(r, n.Get("retryRatio"), source.Float), topology.DefaultOf(profileRatio, r.who, at)),
+		PerSecond: envoywords.Or(read(r, n.Get("minRetriesPerSecond"), source.Float), topology.DefaultOf(profileFloor, r.who,
+			at)),
+		Window: envoywords.Or(read(r, n.Get("ttl"), source.Duration), topology.DefaultOf(profileWindow, r.who, at)),
 	}
 }
 

@@ -72,7 +72,8 @@ func (r *reader) layer(name string, at topology.Position) topology.Layer {
 	return topology.Layer{Kind: topology.SidecarOut, Product: "linkerd", Version: r.version, Name: name, At: at,
 		Choice: "the routes of the sidecar", Cancels: topology.DefaultOf(true, r.who, at),
 		Overridable: topology.DefaultOf(false, r.who+" (without --allow-l5d-request-headers)", at),
-		Answers: []topology.Answer{{After: topology.Hang, Gives: topology.S504}, {After: topology.Refused, Gives: topology.S502},
+		Answers: []topology.Answer{{After: topology.Hang, Gives: topology.S504}, {After: topology.Refused,
+			Gives: topology.S502},
 			{After: topology.ResetUnsent, Gives: topology.S502}, {After: topology.ResetSent, Gives: topology.S502}}}
 }
 
@@ -89,7 +90,8 @@ func (r *reader) annotations(o source.Resource, service, namespace string) bool 
 	all := o.Root.Get("metadata", "annotations").Pairs()
 	at := all[slices.IndexFunc(all, isOurs)].Name.At()
 	if source.Before(r.version.V, "2.16") {
-		r.remark("F602", at, o.String()+" annotations", "Linkerd "+r.version.V+" does not know these annotations: they came with 2.16",
+		r.remark("F602", at, o.String()+" annotations",
+			"Linkerd "+r.version.V+" does not know these annotations: they came with 2.16",
 			"update Linkerd, or write a ServiceProfile")
 		return false
 	}

@@ -11,8 +11,8 @@ import (
 type Assume struct {
 	// Versions of products, by their names in lower case: "istio": "1.27". They decide which defaults hold.
 	Versions map[string]string
-	// Implementation is the product that serves Gateway API routes whose class names none: "istio", "envoy-gateway". It may
-	// be empty.
+	// Implementation is the product that serves Gateway API routes whose class names none: "istio", "envoy-gateway". It
+	// may be empty.
 	Implementation string
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// RouteMatches returns the conditions of a rule of the Gateway API, of which one has to be met; without one, the condition
-// that every request meets.
+// RouteMatches returns the conditions of a rule of the Gateway API, of which one has to be met; without one, the
+// condition that every request meets.
 func RouteMatches(n Node) []topology.Match {
 	var out []topology.Match
 	for _, m := range n.Items() {
