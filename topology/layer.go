@@ -115,7 +115,7 @@ type Backoff struct {
 type Budget struct {
 	Ratio      Value[float64]       `yaml:"ratio,omitempty"`      // retries for one first try
 	PerSecond  Value[float64]       `yaml:"perSecond,omitempty"`  // of retries, for each instance, besides the ratio
-	Concurrent Value[int]           `yaml:"concurrent,omitempty"` // retries in flight; with a ratio, the least that it allows
+	Concurrent Value[int]           `yaml:"concurrent,omitempty"` // in flight; with a ratio, the least that it allows
 	Tokens     Value[float64]       `yaml:"tokens,omitempty"`     // of a gRPC throttle; retries stop at half of them
 	Window     Value[time.Duration] `yaml:"window,omitempty"`
 }
