@@ -409,6 +409,11 @@ func (s *staging) budget(l *topology.Layer, c *topology.Call) pairs {
 	if ratio, ok := l.Budget.Ratio.Get(); ok && ratio > 0 {
 		return pairs{"ratio", min(1, max(0.0001, ratio)), "reserve", l.Budget.PerSecond.Or(0)}
 	}
+	if share, ok := l.Budget.Share.Get(); ok && share > 0 {
+		s.assume("the budget of %s, %g retries in flight for a request in flight, lets as many through for a call",
+			cmp.Or(l.Name, l.Product), share)
+		return pairs{"ratio", min(1, max(0.0001, share)), "reserve", 0}
+	}
 	limit, ok := l.Budget.Concurrent.Get()
 	rate := s.rates[c.To]
 	if !ok || limit >= 1000 || rate <= 0 {

@@ -53,7 +53,7 @@ func Compare(before, after *topology.Layer) []Row {
 		value(c, "multiplier", before.Backoff.Multiplier, after.Backoff.Multiplier)
 		value(c, "jitter", before.Backoff.Jitter, after.Backoff.Jitter)
 		value(c, "Retry-After obeyed", before.Backoff.RetryAfter, after.Backoff.RetryAfter)
-		value(c, "retry budget, ratio", before.Budget.Ratio, after.Budget.Ratio)
+		c.budget(&before.Budget, &after.Budget)
 		value(c, "retry budget, per second", before.Budget.PerSecond, after.Budget.PerSecond)
 		value(c, "retries at once", before.Budget.Concurrent, after.Budget.Concurrent)
 	}
@@ -72,6 +72,20 @@ func Compare(before, after *topology.Layer) []Row {
 }
 
 type comparison struct{ rows []Row }
+
+// budget compares retries for a first try. Envoy counts retries in flight for one request in flight, which is no rate.
+func (c *comparison) budget(before, after *topology.Budget) {
+	b, a := word(before.Ratio), word(after.Ratio)
+	if s := word(before.Share); b == "" && s != "" {
+		b = s + " of requests in flight"
+	}
+	if s := word(after.Share); a == "" && s != "" {
+		a = s + " of requests in flight"
+	}
+	if b != "" || a != "" {
+		c.add("retry budget", b, a)
+	}
+}
 
 func (c *comparison) add(setting, before, after string) {
 	kind := Approximated

@@ -6,10 +6,12 @@ import (
 	"github.com/abate-go/abate/importer/grpcconfig"
 	"github.com/abate-go/abate/importer/haproxy"
 	"github.com/abate-go/abate/importer/istio"
+	"github.com/abate-go/abate/importer/kuma"
 	"github.com/abate-go/abate/importer/linkerd"
 	"github.com/abate-go/abate/importer/metrics"
 	"github.com/abate-go/abate/importer/nginx"
 	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/importer/spring"
 	"github.com/abate-go/abate/importer/traces"
 	"github.com/abate-go/abate/importer/workloads"
 	"github.com/abate-go/abate/topology"
@@ -43,6 +45,8 @@ var formats = []format{
 	{"gateway-api", parsed, gatewayapi.Recognise, gatewayapi.Read},
 	{"linkerd", parsed, linkerd.Recognise, linkerd.Read},
 	{"grpc", parsed, grpcconfig.Recognise, grpcconfig.Read},
+	{"spring", parsed | plain, spring.Recognise, spring.Read},
+	{"kuma", parsed, kuma.Recognise, kuma.Read},
 	{"nginx", plain, nginx.Recognise, nginx.Read},
 	{"haproxy", plain, haproxy.Recognise, haproxy.Read},
 }

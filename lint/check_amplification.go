@@ -93,11 +93,10 @@ func (r *run) proved(l loudest, path bool) {
 			}
 			one.Subject = fmt.Sprintf("tries of %s on the way to %s", name(cause), l.b.Service)
 			one.Fix = fmt.Sprintf("let one layer of this path retry and switch it off in the others, first in %s, which "+
-				"tries %s; "+
-				"with Abate, retryOwner: nearest does it", name(cause), triesText(n))
+				"tries %s; with Abate, retryOwner: nearest does it", name(cause), triesText(n))
 		}
 	}
-	one.Message = fmt.Sprintf("one request at %s can become %s at %s while that fails with %s%s; the limit is %s",
+	one.Message = fmt.Sprintf("one request %s can become %s at %s while that fails with %s%s; the limit is %s",
 		l.r.at(),
 		upTo(l.r.Proved), l.b.Service, outcomes(l.b.Outcomes), way, number(r.o.MaxAmplification))
 	if l.r.Mean < l.r.Proved/1.5 {
@@ -107,10 +106,13 @@ func (r *run) proved(l loudest, path bool) {
 }
 
 func (b RootBound) at() string {
-	if b.Root == "" {
-		return "the edge"
+	switch {
+	case b.Root == "":
+		return "at the edge"
+	case b.Outside:
+		return "in front of " + b.Root
 	}
-	return b.Root
+	return "at " + b.Root
 }
 
 // outcomes names the first few of a bound's.
@@ -190,16 +192,15 @@ func (r *run) unproved(l loudest, path bool) {
 			if _, known := answers(r.g.services[i].AnswersWith); !known {
 				one.At, one.Subject = r.g.services[i].At, "answers of "+h.Call.From
 				one.Fix = fmt.Sprintf("say in the topology what %s answers when a call of its own has failed: answersWith: "+
-					"\"500\", "+
-					"or same if it passes failures on", h.Call.From)
+					"\"500\", or same if it passes failures on", h.Call.From)
 				one.Assumptions = append(one.Assumptions, h.Call.From+" may answer anything when a call of its own has failed")
 				break
 			}
 		}
 	}
-	if one.Message = fmt.Sprintf("one request at %s becomes at least %s at %s while that fails with %s, and in the "+
-		"worst case %s%s; "+
-		"the limit is %s", l.r.at(), plural(int(l.r.Proved), "attempt", "attempts"), l.b.Service, outcomes(l.b.Outcomes),
+	if one.Message = fmt.Sprintf("one request %s becomes at least %s at %s while that fails with %s, and in the worst "+
+		"case %s%s; the limit is %s", l.r.at(), plural(int(l.r.Proved), "attempt", "attempts"), l.b.Service,
+		outcomes(l.b.Outcomes),
 		upTo(l.r.Worst), way, number(r.o.MaxAmplification)); !l.r.Known {
 		one.Message += "; a value on the way is not known"
 	}

@@ -49,8 +49,7 @@ func (r *run) stacked(e *edge, by []Factor, most float64, how topology.Outcome) 
 	one := Finding{Rule: "F103", Severity: Warning, At: where(rep, spare.Layer), Subject: e.way() + " " + subject(e,
 		spare.Layer, "tries"),
 		Effect: most, Fix: fmt.Sprintf("switch the retries of %s off, and keep those of the layer that knows which calls "+
-			"may be "+
-			"repeated", name(spare.Layer)), Assumptions: assumptions(spare.Layer, rep.Tries)}
+			"may be repeated", name(spare.Layer)), Assumptions: assumptions(spare.Layer, rep.Tries)}
 	if most > 4 {
 		one.Severity = Error
 	}
@@ -83,8 +82,10 @@ func (r *run) collateral() {
 		if !known || len(gives) > 0 && gives[0] == fine || r.amplified.spent() > maxWork {
 			continue
 		}
-		if len(gives) == 0 {
-			gives = topology.AllOutcomes()
+		if len(gives) == 0 { // the same as what failed, which may be anything
+			for _, class := range r.amplified.classes {
+				gives = append(gives, class[0])
+			}
 		}
 		var worst RootBound
 		var how topology.Outcome
@@ -114,9 +115,9 @@ func (r *run) repeatedWith(u int, worst RootBound, how topology.Outcome) {
 				continue
 			}
 			one := Finding{Rule: "F104", At: r.g.services[u].At, Subject: "collateral of " + r.g.services[u].Name,
-				Effect: worst.Proved * per, Message: fmt.Sprintf("while %s fails, one request at %s calls %s, which is healthy, "+
-					"up to %s "+
-					"times, because %s is tried again as a whole when it answers %v", failing.call.To, worst.at(), healthy.call.To,
+				Effect: worst.Proved * per, Message: fmt.Sprintf("while %s fails, one request %s calls %s, which is healthy, up "+
+					"to %s times, because %s is tried again as a whole when it answers %v", failing.call.To, worst.at(),
+					healthy.call.To,
 					number(worst.Proved*per), r.g.services[u].Name, how),
 				Fix: fmt.Sprintf("retry the call of %s in %s, and not %s from above", failing.call.To, r.g.services[u].Name,
 					r.g.services[u].Name),
@@ -161,8 +162,7 @@ func (r *run) capacity() {
 		}
 		r.report(Finding{Rule: "F105", At: at, Subject: "load of " + s.Name, Effect: w.rate / c,
 			Message: fmt.Sprintf("while %s fails with %s, %.0f attempts per second can reach it, %s times what arrives "+
-				"outside of an "+
-				"outage, and it can do %.0f: it stays down after the fault is gone", s.Name, outcomes(w.how), w.rate,
+				"outside of an outage, and it can do %.0f: it stays down after the fault is gone", s.Name, outcomes(w.how), w.rate,
 				number(w.rate/max(r.g.rate[v], 1e-9)), c),
 			Fix: "add a retry budget or fewer tries above it; play the outage with abate sim", Assumptions: rates(s)})
 	}

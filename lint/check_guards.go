@@ -25,8 +25,7 @@ func (r *run) budget(e *edge, l *topology.Layer) {
 	if capped && m >= manyConcurrent && !rated {
 		r.report(Finding{Rule: "F403", At: place(b.Concurrent, l), Subject: subject(e, l, "budget"), Effect: float64(n),
 			Message: fmt.Sprintf("nothing bounds the retries of %s together: it has no retry budget, and its cap on "+
-				"concurrent retries "+
-				"is %s", name(l), concurrent(m)),
+				"concurrent retries is %s", name(l), concurrent(m)),
 			Fix: "set a retry budget of 10 to 20 %, or a low cap", Assumptions: assumptions(l, b.Concurrent)})
 	}
 	rate, instances := r.g.rateOf(e), r.g.instances(e)
@@ -39,8 +38,7 @@ func (r *run) budget(e *edge, l *topology.Layer) {
 				r.report(Finding{Rule: "F404", At: place(b.Concurrent, l), Subject: subject(e, l, "concurrent retries"),
 					Effect: extra / rate,
 					Message: fmt.Sprintf("%d concurrent retries in each of %s instances are up to %.0f retries per second, because "+
-						"one takes "+
-						"about %v; there are %.0f calls per second", m, number(instances), extra, each, rate),
+						"one takes about %v; there are %.0f calls per second", m, number(instances), extra, each, rate),
 					Fix:         "bound retries by a share of the calls, not by how many run at once",
 					Assumptions: assumptions(l, b.Concurrent, r.g.services[e.to].OwnTime)})
 			}
@@ -51,8 +49,8 @@ func (r *run) budget(e *edge, l *topology.Layer) {
 		r.report(Finding{Rule: "F405", At: place(b.PerSecond, l), Subject: subject(e, l, "budget floor"),
 			Effect: floor * instances / capacity,
 			Message: fmt.Sprintf("the budget of %s lets each of %s instances send %s retries per second whatever happens, "+
-				"together %s; %s "+
-				"can do %s", name(l), number(instances), number(floor), number(floor*instances), e.call.To, number(capacity)),
+				"together %s; %s can do %s", name(l), number(instances), number(floor), number(floor*instances), e.call.To,
+				number(capacity)),
 			Fix:         fmt.Sprintf("lower it to %.2g per second for each instance", capacity/20/instances),
 			Assumptions: assumptions(l, b.PerSecond, r.g.services[e.to].Capacity)})
 	}
@@ -95,8 +93,7 @@ func (r *run) breaker(e *edge, l *topology.Layer) {
 	if total < open {
 		r.report(Finding{Rule: "F502", At: place(b.OpenFor, l), Subject: subject(e, l, "open time"), Effect: float64(n),
 			Message: fmt.Sprintf("the retries of %s are over after %v, and its breaker stays open for %v: once it opens, the "+
-				"tries that "+
-				"are left are refused", name(l), total, open),
+				"tries that are left are refused", name(l), total, open),
 			Fix:     "do not retry calls that the breaker has refused, or put the breaker outside of the retries",
 			Related: []Place{{where(by, l), fmt.Sprint(n, " tries")}}, Assumptions: assumptions(l, b.OpenFor, by.Tries)})
 	}
@@ -212,8 +209,8 @@ func (r *run) alike() {
 		}
 		one := Finding{Rule: "F406", Subject: fmt.Sprintf("same numbers %d %v %v", k.tries, k.first, k.perTry),
 			Effect: float64(len(callers)), Message: fmt.Sprintf("%d services have the same retries (%s, first wait %v, %v "+
-				"for a try): "+
-				"layers above each other multiply, and all come back at once", len(callers), triesText(k.tries), k.first, k.perTry),
+				"for a try): layers above each other multiply, and all come back at once", len(callers), triesText(k.tries),
+				k.first, k.perTry),
 			Fix: "let one layer of each chain retry; with Abate, retryOwner says which"}
 		for _, p := range at[k] {
 			one.Related = append(one.Related, p)

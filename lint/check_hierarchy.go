@@ -110,8 +110,8 @@ func (r *run) inversion(e *edge, l *topology.Layer, last bool, inner wanted) {
 	one := Finding{Rule: "F203", Severity: Warning, At: place(limit, l), Subject: subject(e, l, "limit below the need "+
 		"of "+e.call.To),
 		Effect: float64(inner.time) / float64(p), Message: fmt.Sprintf("%s leaves after %v, and %s may need %v with the "+
-			"limits of its own "+
-			"calls: its last tries are work for nobody", name(l), p, who, inner.time),
+			"limits of its own calls: up to %.0f %% of a try is work for nobody", name(l), p, who, inner.time,
+			100*(1-float64(p)/float64(inner.time))),
 		Fix:     fmt.Sprintf("give a try of %s more than %v, or let %s give up earlier", name(l), inner.time, who),
 		Related: []Place{inner.place}, Assumptions: assumptions(l, limit)}
 	if last && !inner.own {

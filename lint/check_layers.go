@@ -50,8 +50,8 @@ func (r *run) times(e *edge, l *topology.Layer) {
 	case by == nil || !known || perTry == 0 || overall == 0:
 	case perTry >= overall:
 		r.report(Finding{Rule: "F201", At: place(l.PerTry, l), Subject: subject(e, l, "perTry"), Effect: float64(n),
-			Message: fmt.Sprintf("%s gives a try %v and the whole call %v, so a call that hangs is never tried again, although "+
-				"%d tries are set", name(l), perTry, overall, n),
+			Message: fmt.Sprintf("%s gives a try %v and the whole call %v, so a call that hangs is never tried again, "+
+				"although %d tries are set", name(l), perTry, overall, n),
 			Fix: fmt.Sprintf("give a try at most %v, or the call at least %v", share(overall, n), need(l, n)),
 			Related: []Place{{place(l.Overall, l), "the limit of the whole call"},
 				{where(by, l), fmt.Sprint(n, " tries")}},
@@ -150,17 +150,15 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 	if unsafe && l.Kind != topology.Connection {
 		r.twice(e, l)
 		list("F304", "conflicts", topology.Unsafe, is(topology.S409, topology.S4xx), "%s tries writes again after %s, "+
-			"which the service "+
-			"has judged already", "take it out of the list for POST and PATCH")
+			"which the service has judged already", "take it out of the list for POST and PATCH")
 	}
 	list("F302", "500", topology.AllMethods, is(topology.S500), "%s tries again after %s, which most often is a bug "+
-		"that the next try "+
-		"finds too", "retry 502, 503 and 504 only; with Abate, neverRetryOn: [\"500\"]")
+		"that the next try finds too", "retry 502, 503 and 504 only; with Abate, neverRetryOn: [\"500\"]")
 	if l.Backoff.RetryAfter.IsZero() || !l.Backoff.RetryAfter.Or(true) {
 		if l.Backoff.First.Or(0) == 0 && !l.Backoff.First.IsUnknown() {
 			list("F303", "overload", topology.AllMethods, is(topology.S429, topology.ResourceExhausted), "%s tries again at "+
-				"once after %s, "+
-				"by which the service asks for less", "obey Retry-After, or wait before the next try, or take it out of the list")
+				"once after %s, by which the service asks for less", "obey Retry-After, or wait before the next try, or take it "+
+				"out of the list")
 		}
 	}
 	list("F305", "codes", topology.AllMethods, is(topology.Internal, topology.UnknownCode, topology.DeadlineExceeded),
@@ -168,8 +166,7 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 	if l.Overridable.Or(false) {
 		r.report(Finding{Rule: "F307", At: place(l.Overridable, l), Subject: subject(e, l, "overridable"),
 			Message: fmt.Sprintf("callers of %s may change its tries and limits by request headers, so every bound on them "+
-				"is theirs to "+
-				"raise", name(l)),
+				"is theirs to raise", name(l)),
 			Fix: "take the permission away, or strip the headers at the edge"})
 	}
 }

@@ -110,7 +110,7 @@ func unique(all []string) []string {
 func (f *found) sorted() []Finding {
 	for i := range f.list {
 		if n := f.also[i]; n > 0 {
-			f.list[i].Message += fmt.Sprintf(" (and the same %s)", plural(n, "time more", "times more"))
+			f.list[i].Message += fmt.Sprintf(" (the same holds in %s)", plural(n, "further place", "further places"))
 		}
 	}
 	slices.SortStableFunc(f.list, func(a, b Finding) int {

@@ -31,7 +31,7 @@ func page(r lint.Rule) []byte {
 
 const indexHead = `# Rules about retries
 
-What ` + "`lint`" + ` says of the retries, limits and breakers that it finds in configurations. Each rule has a page: what is
+What an audit says of the retries, limits and breakers that it finds in configurations. Each rule has a page: what is
 wrong, where that is known from, when it is right all the same, and what to do. An error fails a build by default, a
 warning and a note do not.
 

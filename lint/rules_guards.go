@@ -3,8 +3,7 @@ package lint
 var rulesOfPace = []Rule{
 	{"F401", "Tries follow each other at once", Warning,
 		"More than two tries come without a wait between them, within a millisecond. Whatever the reason of the failure, " +
-			"it is still there; the service gets " +
-			"a multiple of its load in one instant.",
+			"it is still there; the service gets a multiple of its load in one instant.",
 		"nginx, HAProxy, Traefik without `initialInterval` and Spring Cloud Gateway do so by default. Measured with nginx " +
 			"1.22: three tries in 1 ms.",
 		"Fail-over: one further try at another server.",
@@ -16,8 +15,7 @@ var rulesOfPace = []Rule{
 		"Draw the wait at random: full jitter."},
 	{"F403", "Nothing bounds the retries of all calls together", Warning,
 		"There is no retry budget, and the cap on concurrent retries is so high that it is none (Istio lifts Envoy's cap " +
-			"of 3; Envoy Gateway sets 1024). In an outage " +
-			"every request is then repeated as often as its own number allows.",
+			"of 3; Envoy Gateway sets 1024). In an outage every request is then repeated as often as its own number allows.",
 		"Measured with Envoy 1.40: fifty requests at once made 59 attempts with its default cap, 200 with the cap lifted, " +
 			"65 with a budget of 20 %.",
 		"Traffic so small that the service can take all of it several times.",
@@ -36,8 +34,7 @@ var rulesOfPace = []Rule{
 		"Lower the floor, or share it among the instances."},
 	{"F406", "The same retry numbers everywhere", Note,
 		"Three or more services have the same number of tries, first wait and limit, which somebody copied. Layers above " +
-			"each other multiply, limits do not fall from the " +
-			"outside in, and all come back at the same moment.",
+			"each other multiply, limits do not fall from the outside in, and all come back at the same moment.",
 		"A common library or template with one default.",
 		"The services do not call each other.",
 		"Say for each chain which layer retries, and give inner calls less time."},
@@ -56,8 +53,7 @@ var rulesOfGuards = []Rule{
 		"Need fewer calls, or look at a longer time."},
 	{"F502", "Retries end before the breaker closes again", Note,
 		"All tries and waits of a call are over long before an open breaker lets anything through. Once it opens, the " +
-			"tries that are left are refused, and the call " +
-			"sleeps for nothing.",
+			"tries that are left are refused, and the call sleeps for nothing.",
 		"Measured with resilience4j: of ten tries two were sent and eight slept.",
 		"A retry that knows a refusal of the breaker and stops.",
 		"Do not retry the breaker's own refusal, or put it outside of the retries."},
@@ -68,8 +64,7 @@ var rulesOfGuards = []Rule{
 		"Put the fallback on the outermost layer."},
 	{"F504", "Ejection may take all endpoints", Warning,
 		"Outlier detection may take all endpoints out, or one of two. When the fault is in something that all of them " +
-			"need, the first to be ejected leave " +
-			"their load to the rest, and these follow.",
+			"need, the first to be ejected leave their load to the rest, and these follow.",
 		"Envoy's default is at most 10 %; Istio switches the panic threshold off.",
 		"A fall-back cluster takes over.",
 		"At most half of the endpoints, and no ejection below three."},

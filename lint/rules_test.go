@@ -34,8 +34,8 @@ const nobody = " []"
 
 // chained is a → b → c with a layer on each call, and what b is.
 func chained(b, outer, inner string) string {
-	return fmt.Sprintf("services:\n- {name: a}\n- {name: b, %s}\n- {name: c, capacity: 100}\ncalls:\n"+
-		"- {from: a, to: b, layers: [{kind: client, %s}]}\n- {from: b, to: c, layers: [{kind: client, %s}]}\n", b, outer,
+	return fmt.Sprintf("services:\n- {name: a}\n- {name: b, %s}\n- {name: c, capacity: 100}\ncalls:\n- {from: a, to: "+
+		"b, layers: [{kind: client, %s}]}\n- {from: b, to: c, layers: [{kind: client, %s}]}\n", b, outer,
 		inner)
 }
 
@@ -205,11 +205,10 @@ func TestOneCauseIsOneFinding(t *testing.T) {
 	text := "calls:\n"
 	for i := range 5 {
 		text += fmt.Sprintf("- {from: s%d, to: db%d, layers: [{kind: sidecar-out, product: istio, name: mesh, at: "+
-			"\"m.yaml:1:1\", "+
-			"repeats: [{on: [\"500\"], tries: \"3 (m.yaml:4:5)\", at: \"m.yaml:5:6\"}]}]}\n", i, i)
+			"\"m.yaml:1:1\", repeats: [{on: [\"500\"], tries: \"3 (m.yaml:4:5)\", at: \"m.yaml:5:6\"}]}]}\n", i, i)
 	}
 	got := of("F302", lint.Run(parse(t, text), lint.Options{}))
-	if len(got) != 1 || got[0].At.String() != "m.yaml:5:6" || !strings.Contains(got[0].Message, "4 times more") {
+	if len(got) != 1 || got[0].At.String() != "m.yaml:5:6" || !strings.Contains(got[0].Message, "4 further places") {
 		t.Fatalf("%+v", got)
 	}
 }

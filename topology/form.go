@@ -16,8 +16,8 @@ type Service struct {
 	At        Position             `yaml:"at,omitempty"`
 	Aliases   []string             `yaml:"aliases,omitempty"`   // other names it has in files: hosts, clusters, addresses
 	Replicas  Value[int]           `yaml:"replicas,omitempty"`  // instances that run
-	Rate      Value[float64]       `yaml:"rate,omitempty"`      // requests per second that come from outside; a root has one
-	OwnTime   Value[time.Duration] `yaml:"ownTime,omitempty"`   // of an instance for one request, without its own calls; median
+	Rate      Value[float64]       `yaml:"rate,omitempty"`      // per second, from outside; a root has one
+	OwnTime   Value[time.Duration] `yaml:"ownTime,omitempty"`   // for one request, without its own calls; median
 	OwnTime99 Value[time.Duration] `yaml:"ownTime99,omitempty"` // the same, at the 99th percentile
 	Capacity  Value[float64]       `yaml:"capacity,omitempty"`  // requests per second of all instances together
 	Workers   Value[int]           `yaml:"workers,omitempty"`   // requests that one instance handles at once
@@ -60,7 +60,7 @@ type Policy struct {
 type Remark struct {
 	Rule    string   `yaml:"rule"` // the id of the rule: "F601"
 	At      Position `yaml:"at,omitempty"`
-	Subject string   `yaml:"subject,omitempty"` // what it is about, stable when lines move: "VirtualService shop/orders retryOn"
+	Subject string   `yaml:"subject,omitempty"` // the same when lines move: "VirtualService shop/orders retryOn"
 	Text    string   `yaml:"text"`              // what is wrong, one sentence
 	Fix     string   `yaml:"fix,omitempty"`     // what to do, one sentence
 }

@@ -44,8 +44,10 @@ func TestPoliciesBecomeLayersOfTheCallsTheyAreFor(t *testing.T) {
 		Calls:    []topology.Call{{From: "checkout.shop", To: "orders.shop"}},
 		Policies: []topology.Policy{
 			{Callees: []string{"orders.shop.svc.cluster.local"}, Layer: layer(topology.SidecarOut, "mesh")},
-			{Callees: []string{"orders"}, Namespace: "shop", Callers: []string{"checkout"}, Layer: layer(topology.Client, "library")},
-			{Callees: []string{"orders-db"}, Namespace: "shop", Callers: []string{"orders"}, Layer: layer(topology.Client, "driver")},
+			{Callees: []string{"orders"}, Namespace: "shop", Callers: []string{"checkout"},
+				Layer: layer(topology.Client, "library")},
+			{Callees: []string{"orders-db"}, Namespace: "shop", Callers: []string{"orders"},
+				Layer: layer(topology.Client, "driver")},
 			{Callees: []string{"mail.shop"}, Layer: layer(topology.SidecarOut, "mail")},
 		},
 	}

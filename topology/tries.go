@@ -40,7 +40,8 @@ func (l *Layer) Tries(o Outcome, m Methods) Count {
 		return c
 	}
 	if l.PerTry.IsUnknown() && o == Hang || l.Overall.IsUnknown() {
-		c.Known = false
+		c.Known, c.N = false, 1 // it may end the call, or not even one try
+		return c
 	}
 	if n := l.inTime(o, c.N, c.By); n < c.N {
 		c.N, c.Cut = n, true
@@ -67,9 +68,6 @@ func (l *Layer) inTime(o Outcome, n int, by *Repeat) int {
 	one := time.Duration(0)
 	if o == Hang {
 		if one = l.PerTry.Or(0); one == 0 {
-			if l.PerTry.IsUnknown() {
-				return n
-			}
 			return 1
 		}
 	}

@@ -95,4 +95,9 @@ func TestWhatCouldNotBeReadMakesTheCountUnknown(t *testing.T) {
 	if got := l.Tries(topology.S503, topology.Safe); got.Known || got.N != 1 {
 		t.Errorf("got %+v, want at least 1, not known", got)
 	}
+	hung := repeating(4, topology.Hang)
+	hung.PerTry = topology.NotKnown[time.Duration]("a template", at(1, 1))
+	if got := hung.Tries(topology.Hang, topology.Safe); got.Known || got.N != 1 {
+		t.Errorf("with an unknown limit of a try: %+v, want at least 1, not known", got)
+	}
 }

@@ -30,9 +30,8 @@ const (
 )
 
 // public is everything a user of the module can import.
-var public = []string{".", "core", "inbound", "startup", "policy/", "hops", "policyfile", "topology", "importer", "importer/",
-	"lint", "audit", "export", "exporter", "sim",
-	"sim/", "adapter/", "proxy", "proxy/"}
+var public = []string{".", "core", "inbound", "startup", "policy/", "hops", "policyfile", "topology", "importer",
+	"importer/", "lint", "audit", "export", "exporter", "sim", "sim/", "adapter/", "proxy", "proxy/"}
 
 // forTestsOf are what only the tests of a layer may import besides.
 var forTestsOf = map[string][]string{
