@@ -23,13 +23,14 @@ type Found struct {
 //   - A policy for "*" or "*.shop" is added to calls between services of that namespace that have no layer of its
 //     product and kind, but not to those of a database. It makes no call.
 //   - A sidecar's policy is not added to the calls of a gateway, which is a proxy itself.
-//   - Callees and callers that no file describes become services.
+//   - Callees and callers that no file describes become services. A service without a namespace is the one with a
+//     namespace that has its name, if there is one such.
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
 //
 // A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
 func (f Form) Join() (Form, []Found) {
 	j := &joining{out: Form{Remarks: slices.Clone(f.Remarks)}}
-	j.out.Services = unite(f.Services)
+	j.out.Services = short(unite(f.Services))
 	j.names = NewNames(j.out.Services)
 	for _, c := range f.Calls {
 		j.call(c)
@@ -181,6 +182,32 @@ func unite(services []Service) []Service {
 			continue
 		}
 		out[i].merge(s)
+	}
+	return out
+}
+
+// short takes a service without a namespace, as applications call themselves, for the one service with a namespace that
+// has its name.
+func short(services []Service) []Service {
+	full := map[string][]int{} // by first label
+	for i, s := range services {
+		if label, rest, ok := strings.Cut(Strip(s.Name), "."); ok && !strings.Contains(rest, ".") {
+			full[label] = append(full[label], i)
+		}
+	}
+	out := services[:0:0]
+	merged := map[int]bool{}
+	for i, s := range services {
+		if at := full[Strip(s.Name)]; len(at) == 1 {
+			s.Aliases = append(slices.Clone(s.Aliases), s.Name)
+			services[at[0]].merge(s)
+			merged[i] = true
+		}
+	}
+	for i, s := range services {
+		if !merged[i] {
+			out = append(out, s)
+		}
 	}
 	return out
 }

@@ -189,7 +189,7 @@ func TestTheTimeOfATryIsUnknownWhereOnlyCodeHasIt(t *testing.T) {
 	f := read(t, nil, "a/application.yml", "resilience4j.retry.instances: {a: {}, b: {}}\nspring.cloud.openfeign.client.config:\n  b: {readTimeout: 800}\n"+
 		"  c: {connectTimeout: 100}\n")
 	a, b, c := policy(t, f, "a"), policy(t, f, "b"), policy(t, f, "c")
-	if got := a.Tries(topology.Hang, topology.Safe); got.Known || got.N != 3 {
+	if got := a.Tries(topology.Hang, topology.Safe); got.Known || got.N != 1 {
 		t.Errorf("a: %+v", got)
 	}
 	if b.PerTry.V != 800*time.Millisecond || c.Connect.V != 100*time.Millisecond {
