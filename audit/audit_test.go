@@ -43,7 +43,8 @@ func rules(r *audit.Result, least lint.Severity) []string {
 
 func TestTheShopMultipliesAndTheFixedShopIsClean(t *testing.T) {
 	r := audit.Run(tree(t, "shop"), audit.Options{})
-	if w := r.Worst; w == nil || w.Most != 144 || w.Service != "payment.shop" || w.Root != "edge.shop" || len(w.Hops) != 3 {
+	if w := r.Worst; w == nil || w.Most != 144 || w.Service != "payment.shop" || w.Root != "edge.shop" ||
+		len(w.Hops) != 3 {
 		t.Errorf("worst path %+v", r.Worst)
 	}
 	if got, want := rules(r, lint.Error), []string{"F101", "F103", "F301"}; !slices.Equal(got, want) {
@@ -149,7 +150,8 @@ func TestABaselineLetsPassWhatWasThere(t *testing.T) {
 		t.Error("nothing is stale although a cause is gone")
 	}
 	for _, bad := range []string{"", "[]", `{"version": 9}`} {
-		if _, err := audit.ParseBaseline("b.json", []byte(bad)); err == nil || !strings.Contains(err.Error(), "--write-baseline") {
+		if _, err := audit.ParseBaseline("b.json", []byte(bad)); err == nil || !strings.Contains(err.Error(),
+			"--write-baseline") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -178,9 +180,11 @@ func TestEveryOutputHasTheFindings(t *testing.T) {
 	}
 	place := r.Findings[0].At
 	has("text", write(func(b *bytes.Buffer) error { return audit.Text(b, r, audit.TextOptions{}) }),
-		"One request at shop can become", "calls.yaml:9:", "error F1", "fix:", "Outage of", "The smallest change", "--- a/calls.yaml")
+		"One request at shop can become", "calls.yaml:9:", "error F1", "fix:", "Outage of", "The smallest change",
+		"--- a/calls.yaml")
 	sarif := write(func(b *bytes.Buffer) error { return audit.SARIF(b, r, "v1") })
-	has("SARIF", sarif, `"version": "2.1.0"`, `"ruleId": "F101"`, `"uri": "calls.yaml"`, `"startLine": 9`, `"abateFinding/v1"`)
+	has("SARIF", sarif, `"version": "2.1.0"`, `"ruleId": "F101"`, `"uri": "calls.yaml"`, `"startLine": 9`,
+		`"abateFinding/v1"`)
 	github := write(func(b *bytes.Buffer) error { return audit.GitHub(b, r) })
 	has("GitHub", github, "::error file=calls.yaml,line=9,", "title=F101::")
 	if n := strings.Count(strings.TrimSpace(github), "\n"); n+1 != len(r.Findings) {
@@ -188,7 +192,8 @@ func TestEveryOutputHasTheFindings(t *testing.T) {
 	}
 	has("GitLab", write(func(b *bytes.Buffer) error { return audit.GitLab(b, r) }), `"check_name": "F101"`, `"begin": 9`,
 		`"severity": "critical"`)
-	has("Markdown", write(func(b *bytes.Buffer) error { return audit.Markdown(b, r) }), "**One request at shop", "| error F101 |")
+	has("Markdown", write(func(b *bytes.Buffer) error { return audit.Markdown(b, r) }), "**One request at shop",
+		"| error F101 |")
 	has("HTML", write(func(b *bytes.Buffer) error { return audit.HTML(b, r) }), "<svg", "calls.yaml:9:", "error F101",
 		"What an outage does", place.String())
 	var suite struct {
@@ -197,7 +202,8 @@ func TestEveryOutputHasTheFindings(t *testing.T) {
 		Cases    []struct{} `xml:"testcase"`
 	}
 	junit := write(func(b *bytes.Buffer) error { return audit.JUnit(b, r, lint.Error) })
-	if err := xml.Unmarshal([]byte(junit), &suite); err != nil || suite.Tests != len(r.Findings) || suite.Failures != r.Count(lint.Error) {
+	if err := xml.Unmarshal([]byte(junit), &suite); err != nil || suite.Tests != len(r.Findings) ||
+		suite.Failures != r.Count(lint.Error) {
 		t.Errorf("JUnit: %v, %+v", err, suite)
 	}
 	var all struct {
@@ -237,7 +243,8 @@ func TestFilesAreCollectedWithoutThoseOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	files, err := audit.Collect(context.Background(), []string{dir, "-", filepath.Join(dir, "missing")}, strings.NewReader("in"), nil)
+	files, err := audit.Collect(context.Background(), []string{dir, "-", filepath.Join(dir, "missing")},
+		strings.NewReader("in"), nil)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}

@@ -35,7 +35,8 @@ func ParseBaseline(file string, data []byte) (Baseline, error) {
 		return b, fmt.Errorf("%s: no baseline: %w; write it anew with --write-baseline", file, err)
 	}
 	if b.Version != baselineVersion {
-		return b, fmt.Errorf("%s: a baseline of version %d; this program reads version %d; write it anew with --write-baseline",
+		return b, fmt.Errorf(
+			"%s: a baseline of version %d; this program reads version %d; write it anew with --write-baseline",
 			file, b.Version, baselineVersion)
 	}
 	slices.Sort(b.Fingerprints)

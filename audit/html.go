@@ -78,9 +78,9 @@ type arrow struct {
 }
 
 const (
-	boxWidth  = 170
+	boxWidth  = 150
 	boxHeight = 34
-	columnGap = 130
+	columnGap = 96
 	rowGap    = 26
 	edge      = 16
 	mostDrawn = 60

@@ -148,7 +148,8 @@ func Markdown(w io.Writer, r *Result) error {
 		if rows++; rows == 1 {
 			fmt.Fprint(b, "| | where | what | fix |\n|---|---|---|---|\n")
 		}
-		fmt.Fprintf(b, "| %s %s | `%s` | %s | %s |\n", f.Severity, f.Rule, strings.ReplaceAll(place(f), "`", ""), cell(f.Message),
+		fmt.Fprintf(b, "| %s %s | `%s` | %s | %s |\n", f.Severity, f.Rule, strings.ReplaceAll(place(f), "`", ""),
+			cell(f.Message),
 			cell(f.Fix))
 	}
 	if rows > 0 {

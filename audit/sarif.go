@@ -86,20 +86,24 @@ func SARIF(w io.Writer, r *Result, version string) error {
 	index := map[string]int{}
 	for i, rule := range lint.Rules() {
 		index[rule.ID] = i
-		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{ID: rule.ID, Name: rule.ID, Short: sarifText{rule.Title},
-			Full: sarifText{rule.Why}, Help: sarifText{rule.Why + "\n\n" + rule.Fix}, Default: sarifDefault{level(rule.Severity)}})
+		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{ID: rule.ID, Name: rule.ID,
+			Short: sarifText{rule.Title},
+			Full:  sarifText{rule.Why}, Help: sarifText{rule.Why + "\n\n" + rule.Fix},
+			Default: sarifDefault{level(rule.Severity)}})
 	}
 	for _, f := range r.Findings {
 		run.Results = append(run.Results, sarifOf(f, index[f.Rule]))
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+	return e.Encode(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0",
+		Runs: []sarifRun{run}})
 }
 
 func sarifOf(f Finding, index int) sarifResult {
 	s := sarifResult{RuleID: f.Rule, RuleIndex: index, Level: level(f.Severity), Message: sarifText{message(f)},
-		Locations: []sarifLocation{{Physical: physical(f.At)}}, Fingerprints: map[string]string{fingerprintKey: f.Fingerprint()}}
+		Locations:    []sarifLocation{{Physical: physical(f.At)}},
+		Fingerprints: map[string]string{fingerprintKey: f.Fingerprint()}}
 	for i, rel := range f.Related {
 		if p := physical(rel.At); p != nil {
 			s.Related = append(s.Related, sarifLocation{ID: i + 1, Message: &sarifText{rel.Text}, Physical: p})

@@ -59,10 +59,12 @@ func (w *Worst) Headline() string {
 		from = "one request"
 	}
 	if len(w.Cycle) > 0 {
-		return fmt.Sprintf("nothing bounds what %s becomes: its calls go in a circle, %s", from, strings.Join(w.Cycle, " → "))
+		return fmt.Sprintf("nothing bounds what %s becomes: its calls go in a circle, %s", from,
+			strings.Join(w.Cycle, " → "))
 	}
 	if !w.Known {
-		return fmt.Sprintf("%s becomes at least %s attempts at %s when it %s; some values could not be read, so it may be more",
+		return fmt.Sprintf(
+			"%s becomes at least %s attempts at %s when it %s; some values could not be read, so it may be more",
 			from, times(w.Proved), w.Service, Fails(w.Outcome))
 	}
 	s := fmt.Sprintf("%s can become %s attempts at %s when it %s", from, times(w.Most), w.Service, Fails(w.Outcome))

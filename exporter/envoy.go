@@ -45,7 +45,8 @@ func Envoy(routes []Route) []byte {
 	t.line("    - filters:")
 	t.line("      - name: envoy.filters.network.http_connection_manager")
 	t.line("        typed_config:")
-	t.line(`          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager`)
+	t.line(`          "@type": %s.http_connection_manager.v3.HttpConnectionManager`,
+		"type.googleapis.com/envoy.extensions.filters.network")
 	t.line("          stat_prefix: abate")
 	t.line("          http_filters:")
 	t.line("          - name: envoy.filters.http.router")

@@ -26,8 +26,9 @@ func route() exporter.Route {
 			},
 			Backoff: topology.Backoff{First: w(100 * time.Millisecond), Max: w(10 * time.Second), Multiplier: w(2.0),
 				Jitter: w("full")},
-			Budget:   topology.Budget{Ratio: w(0.1)},
-			Breaker:  topology.Breaker{FailureRatio: w(0.5), MinimumCalls: w(20), Window: w(10 * time.Second), OpenFor: w(time.Second)},
+			Budget: topology.Budget{Ratio: w(0.1)},
+			Breaker: topology.Breaker{FailureRatio: w(0.5), MinimumCalls: w(20), Window: w(10 * time.Second),
+				OpenFor: w(time.Second)},
 			Ejection: topology.Ejection{Consecutive: w(5), Base: w(10 * time.Second)},
 			Limits:   topology.Limits{Requests: w(50)},
 		}}
@@ -47,7 +48,8 @@ func TestWhatIsWrittenHasTheSettingsOfTheFormat(t *testing.T) {
 		"grpc": {`"maxAttempts": 4`, `"timeout": "3s"`, `"initialBackoff": "0.1s"`, `"UNAVAILABLE"`, `"tokenRatio": 0.1`},
 		"spring": {"maxAttempts: 4", "waitDuration: 100ms", "exponentialBackoffMultiplier: 2", "timeoutDuration: 1000ms",
 			"failureRateThreshold: 50", "minimumNumberOfCalls: 20", "slidingWindowSize: 10", "maxConcurrentCalls: 50"},
-		"nginx": {"server payment.shop:8080 max_fails=5 fail_timeout=10s;", "proxy_next_upstream error timeout http_502 http_503;",
+		"nginx": {"server payment.shop:8080 max_fails=5 fail_timeout=10s;",
+			"proxy_next_upstream error timeout http_502 http_503;",
 			"proxy_next_upstream_tries 4;", "proxy_read_timeout 1000ms;", "proxy_next_upstream_timeout 3000ms;"},
 		"haproxy": {"retries 3", "retry-on conn-failure empty-response response-timeout 502 503", "timeout server 1000ms",
 			"disable-l7-retry unless METH_GET", "server s2 payment-2.shop:8080 maxconn 50", "option abortonclose"},
@@ -102,7 +104,8 @@ func TestYAMLAndJSONAreValid(t *testing.T) {
 func TestTheLossReportSaysWhatCameBack(t *testing.T) {
 	before := route().Layer
 	after := before
-	after.Repeats = []topology.Repeat{{On: []topology.Outcome{topology.Refused, topology.Hang, topology.S503}, Tries: w(4)}}
+	after.Repeats = []topology.Repeat{{On: []topology.Outcome{topology.Refused, topology.Hang, topology.S503},
+		Tries: w(4)}}
 	after.Overall, after.Backoff.Max = topology.Value[time.Duration]{}, w(time.Second)
 	after.Hedge.Copies = topology.DefaultOf(1, "x", here)
 	rows := map[string]exporter.Row{}
@@ -114,7 +117,8 @@ func TestTheLossReportSaysWhatCameBack(t *testing.T) {
 		"tries of reset-unsent, reset-sent, 502, UNAVAILABLE (safe methods)": "dropped",
 		"tries of hang (safe methods)":                                       "approximated",
 		"tries of hang, 503 (unsafe methods)":                                "added",
-		"timeout":                                                            "dropped", "longest delay": "approximated", "hedges": "added", "first delay": "exact",
+		"timeout":                                                            "dropped", "longest delay": "approximated",
+		"hedges": "added", "first delay": "exact",
 	} {
 		if got := string(rows[setting].Kind); got != want {
 			t.Errorf("%s is %q, want %q; rows %v", setting, got, want, rows)

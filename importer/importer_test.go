@@ -17,7 +17,8 @@ func TestFilesAreRecognisedByTheirContent(t *testing.T) {
 		{"compose", []byte("services: {a: {image: x}}\n")},
 		{"readme.md", []byte("apiVersion: v1\n")},
 		{"bin", []byte("apiVersion: v1\x00")},
-		{"list.json", []byte(`{"kind": "List", "items": [{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}}]}`)},
+		{"list.json", []byte(`{"kind": "List", "items": [` +
+			`{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}}]}`)},
 	}, source.Assume{})
 	var got []string
 	for _, s := range seen {
@@ -41,7 +42,8 @@ data:
     - from: a
       to: b
 `)}}, source.Assume{})
-	if len(form.Calls) != 1 || form.Calls[0].At.String() != "m.yaml:6:7" || !slices.Equal(seen[0].Formats, []string{"calls"}) {
+	if len(form.Calls) != 1 || form.Calls[0].At.String() != "m.yaml:6:7" || !slices.Equal(seen[0].Formats,
+		[]string{"calls"}) {
 		t.Errorf("calls %+v, seen %+v", form.Calls, seen)
 	}
 }

@@ -105,7 +105,8 @@ func (r *reading) template(d *source.Document) {
 	if r.templates[folder]++; r.templates[folder] > 1 {
 		return
 	}
-	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: d.At(1, 0), Subject: "templates in " + folder,
+	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: d.At(1, 0), Subject: "templates in " +
+		folder,
 		Text: "this file is a template and could not be read; so are others of its folder, if it has them",
 		Fix:  "pass them as they are rendered: helm template … | abate audit -, kustomize build … | abate audit -"})
 }
@@ -172,13 +173,15 @@ var extensions = []string{".yaml", ".yml", ".json", ".jsonl", ".tmpl", ".tpl", "
 
 // programs are extensions of files that are no configuration, whatever they look like.
 var programs = []string{".go", ".java", ".py", ".js", ".jsx", ".ts", ".tsx", ".md", ".html", ".css", ".scss", ".xml",
-	".sh", ".rb", ".php", ".cs", ".kt", ".scala", ".rs", ".c", ".h", ".cc", ".proto", ".sql", ".csv", ".lock", ".sum", ".mod",
+	".sh", ".rb", ".php", ".cs", ".kt", ".scala", ".rs", ".c", ".h", ".cc", ".proto", ".sql", ".csv", ".lock", ".sum",
+	".mod",
 	".svg", ".log", ".ipynb", ".map"}
 
 // others are extensions of configuration that is neither YAML nor JSON.
 var others = []string{".conf", ".cfg", ".properties", ".toml", ".ini", ".hcl", ".tf", ".txt"}
 
-var keyed = regexp.MustCompile(`(?m)\A(?:\s*(?:#.*)?\n)*(?:---.*\n)?(?:\s*(?:#.*)?\n)*(?:[{\[]|"?[A-Za-z_][\w.-]*"?:(?:\s|$))`)
+var keyed = regexp.MustCompile(`(?m)\A(?:\s*(?:#.*)?\n)*(?:---.*\n)?(?:\s*(?:#.*)?\n)*` +
+	`(?:[{\[]|"?[A-Za-z_][\w.-]*"?:(?:\s|$))`)
 
 // isYAML reports whether a text is to be parsed as YAML or JSON.
 func isYAML(name string, data []byte) bool {

@@ -44,7 +44,8 @@ type reading struct {
 
 // Read returns the services and calls that the answers show together.
 func Read(docs []source.Document, _ source.Assume) topology.Form {
-	r := &reading{rates: map[edge]float64{}, served: map[edge]float64{}, p50: map[string]float64{}, p99: map[string]float64{}}
+	r := &reading{rates: map[edge]float64{}, served: map[edge]float64{}, p50: map[string]float64{},
+		p99: map[string]float64{}}
 	for _, d := range docs {
 		r.at = cmp.Or(r.at, d.At(1, 0))
 		var a answer
@@ -186,7 +187,9 @@ func (r *reading) repeated(e edge) {
 	if sent == 0 || arrived < 1.05*sent {
 		return
 	}
-	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F701", At: r.at, Subject: "retries from " + e.from + " to " + e.to,
-		Text: fmt.Sprintf("the sidecar of %s sends %.3g requests/s to %s, and %.3g/s arrive: %.2f tries for each", e.from, sent,
+	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F701", At: r.at, Subject: "retries from " + e.from +
+		" to " + e.to,
+		Text: fmt.Sprintf("the sidecar of %s sends %.3g requests/s to %s, and %.3g/s arrive: %.2f tries for each", e.from,
+			sent,
 			e.to, arrived, arrived/sent), Fix: "if no file says why, look at the sidecar's retries for this host"})
 }

@@ -56,7 +56,8 @@ func TestAServiceGraphGivesRatesLatenciesAndCalls(t *testing.T) {
 }
 
 func TestAMeshThatCountsOnBothSidesShowsRetries(t *testing.T) {
-	f := metrics.Read([]source.Document{answer(istio("source", "shop", "orders", "10"), istio("destination", "shop", "orders", "30"),
+	f := metrics.Read([]source.Document{answer(istio("source", "shop", "orders", "10"), istio("destination", "shop",
+		"orders", "30"),
 		istio("source", "orders", "db", "10"), istio("destination", "orders", "db", "10.1"))}, source.Assume{})
 	want := []string{"shop.shop rate 10 p50 0s p99 0s", "orders.shop rate 0 p50 0s p99 0s", "db.shop rate 0 p50 0s p99 0s",
 		"shop.shop>orders.shop 0.00", "orders.shop>db.shop 1.00"}

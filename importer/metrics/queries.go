@@ -14,7 +14,8 @@ func Queries(window string) []Query {
 		return fmt.Sprintf(`label_replace(%s, %q, %q, "", "")`, expr, mark, what)
 	}
 	graph := "client, server"
-	istio := "reporter, source_workload, source_workload_namespace, destination_service_name, destination_service_namespace"
+	istio := "reporter, source_workload, source_workload_namespace, destination_service_name, " +
+		"destination_service_namespace"
 	linkerd := "namespace, deployment, dst_namespace, dst_service"
 	rate := func(metric, selector, by string) string {
 		return marked("rate", fmt.Sprintf("sum by (%s) (rate(%s%s[%s]))", by, metric, selector, window))

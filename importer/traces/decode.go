@@ -20,7 +20,8 @@ func Recognise(d source.Document) bool {
 		return false
 	}
 	text := string(head)
-	return strings.Contains(text, `"resourceSpans"`) || strings.Contains(text, `"spans"`) && strings.Contains(text, `"traceID"`) ||
+	return strings.Contains(text, `"resourceSpans"`) || strings.Contains(text, `"spans"`) && strings.Contains(text,
+		`"traceID"`) ||
 		strings.Contains(text, `"traceId"`) && strings.Contains(text, `"localEndpoint"`)
 }
 

@@ -12,7 +12,8 @@ import (
 
 // Read returns the services and calls that the spans of all documents show together.
 func Read(docs []source.Document, _ source.Assume) topology.Form {
-	r := &reading{byID: map[string]int{}, callees: map[edge]*seen{}, handled: map[string]int{}, own: map[string][]float64{}}
+	r := &reading{byID: map[string]int{}, callees: map[edge]*seen{}, handled: map[string]int{},
+		own: map[string][]float64{}}
 	for _, d := range docs {
 		spans, err := decode(d.Data)
 		if err != nil {

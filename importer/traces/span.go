@@ -23,7 +23,8 @@ type span struct {
 }
 
 // attributes that name a callee, the best first.
-var peers = []string{"peer.service", "server.address", "net.peer.name", "http.host", "db.name", "messaging.destination.name"}
+var peers = []string{"peer.service", "server.address", "net.peer.name", "http.host", "db.name",
+	"messaging.destination.name"}
 
 // note takes what an attribute says.
 func (s *span) note(key, text string, number int) {

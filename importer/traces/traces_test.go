@@ -35,7 +35,8 @@ func otlpShop() string {
 		otlp("orders", "5", "2", "GET", 2, 11, 19, "") +
 		otlp("orders", "6", "3", "GET", 2, 26, 34, "") +
 		otlp("orders", "7", "4", "GET", 2, 41, 49, "") +
-		otlp("orders", "8", "7", "SELECT", 3, 42, 46, text("db.system", "postgresql")+","+text("server.address", "orders-db")) +
+		otlp("orders", "8", "7", "SELECT", 3, 42, 46, text("db.system", "postgresql")+","+text("server.address",
+			"orders-db")) +
 		otlp("checkout", "9", "1", "inside", 1, 50, 90, "") +
 		otlp("checkout", "a", "9", "GET", 3, 60, 80, text("server.address", "stock")) +
 		otlp("checkout", "b", "9", "GET", 3, 61, 90, text("server.address", "price"))

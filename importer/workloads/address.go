@@ -27,7 +27,8 @@ var (
 	variable = regexp.MustCompile(`(?i)(URL|URI|ADDR|ADDRESS|HOST|ENDPOINT|SERVICE|TARGET|UPSTREAM|BACKEND)S?$`)
 )
 
-// addresses returns what an environment variable points at: the hosts of its URLs, or of host:port where the name of the
+// addresses returns what an environment variable points at: the hosts of its URLs, or of host:port where the name of
+// the
 // variable says that it is an address.
 func addresses(name, value string) []address {
 	var found []address

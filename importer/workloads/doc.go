@@ -1,4 +1,5 @@
-// Package workloads reads what runs: Kubernetes Services and workloads (Deployment, StatefulSet, DaemonSet, Rollout) and
+// Package workloads reads what runs: Kubernetes Services and workloads (Deployment, StatefulSet, DaemonSet, Rollout)
+// and
 // compose files. It yields services with their names, replicas and aliases, and the calls that addresses in environment
 // variables show.
 //

@@ -96,7 +96,8 @@ func TestComposeFilesAreServicesAndTheirAddressesCalls(t *testing.T) {
 }
 
 func TestOtherFilesWithServicesAreNoComposeFiles(t *testing.T) {
-	docs, _ := source.YAML("f", []byte("services: {orders: {maxRetries: 3}}\n---\nservices: [{name: a}]\n---\nkind: Service\n"))
+	docs, _ := source.YAML("f", []byte(
+		"services: {orders: {maxRetries: 3}}\n---\nservices: [{name: a}]\n---\nkind: Service\n"))
 	for _, d := range docs {
 		if workloads.Recognise(d) {
 			t.Errorf("recognised %s", d.Data)
