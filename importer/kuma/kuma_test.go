@@ -114,7 +114,8 @@ mesh: default
 spec:
   to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 1}}}]
 `
-	f := read(t, mesh, policy("MeshRetry", "{http: {perTryTimeout: 1s}}"), policy("MeshTimeout", "{http: {requestTimeout: 9s}}"),
+	f := read(t, mesh, policy("MeshRetry", "{http: {perTryTimeout: 1s}}"), policy("MeshTimeout",
+		"{http: {requestTimeout: 9s}}"),
 		policy("MeshCircuitBreaker", "{connectionLimits: {maxRetries: 8}, outlierDetection: {maxEjectionPercent: 50}}"))
 	l := called(t, f, "a.shop", "orders.shop")[0]
 	if l.Tries(topology.Refused, topology.Safe).N != 2 || l.PerTry.V.Seconds() != 1 || l.Overall.V.Seconds() != 9 ||
