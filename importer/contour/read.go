@@ -24,7 +24,8 @@ type reader struct {
 	version  value[string]
 	who      string // whose defaults: "Contour 1.33"
 	proxies  []source.Resource
-	services []source.Resource
+	named    map[string][]source.Resource // proxies by namespace and name
+	services map[string][]source.Resource // by name
 	hosts    []string
 	reached  map[string]bool // proxies that a root includes, by name and namespace
 	included int             // how often a proxy was read
@@ -33,13 +34,15 @@ type reader struct {
 
 // Read returns what the documents, all of them recognised, say.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
-	r := &reader{version: assume.Version("contour", latest), reached: map[string]bool{}}
+	r := &reader{version: assume.Version("contour", latest), reached: map[string]bool{},
+		named: map[string][]source.Resource{}, services: map[string][]source.Resource{}}
 	r.who = "Contour " + r.version.V
 	for _, d := range docs {
 		if o := d.Resource(); o.Kind == "HTTPProxy" {
 			r.proxies = append(r.proxies, o)
+			r.named[key(o)] = append(r.named[key(o)], o)
 		} else {
-			r.services = append(r.services, o)
+			r.services[o.Name] = append(r.services[o.Name], o)
 		}
 	}
 	for _, p := range r.proxies {
@@ -85,10 +88,8 @@ func (r *reader) proxy(p source.Resource, outer topology.Match, depth int) {
 		if space == "" {
 			space = p.Namespace
 		}
-		for _, other := range r.proxies {
-			if other.Name == inc.Get("name").Text() && other.Namespace == space {
-				r.proxy(other, conditions(inc.Get("conditions"), outer), depth+1)
-			}
+		for _, other := range r.named[space+"/"+inc.Get("name").Text()] {
+			r.proxy(other, conditions(inc.Get("conditions"), outer), depth+1)
 		}
 	}
 }

@@ -55,8 +55,8 @@ func (r *reader) tries(n source.Node, subject string) value[int] {
 func (r *reader) limits(l *topology.Layer, name, namespace string) {
 	var service source.Resource
 	at := l.At
-	for _, s := range r.services {
-		if s.Name == name && (s.Namespace == namespace || s.Namespace == "" || namespace == "") {
+	for _, s := range r.services[name] {
+		if s.Namespace == namespace || s.Namespace == "" || namespace == "" {
 			service, at = s, s.At
 			break
 		}

@@ -140,6 +140,21 @@ func TestAPolicyOfACallerIsForItsCallsOnly(t *testing.T) {
 	}
 }
 
+func TestAPolicyOfACallerHoldsForAllItsCalls(t *testing.T) {
+	f := read(t, `type: MeshRetry
+name: p
+mesh: default
+spec:
+  targetRef: {kind: MeshService, name: checkout}
+  to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 1}}}]
+`)
+	for caller, want := range map[string]int{"checkout.shop": 2, "web.shop": 6} {
+		if got := called(t, f, caller, "orders.shop")[0].Tries(topology.Refused, topology.Safe).N; got != want {
+			t.Errorf("%s: %d tries, want %d", caller, got, want)
+		}
+	}
+}
+
 func TestWhatDoesNothingIsRemarked(t *testing.T) {
 	for _, c := range []struct{ conf, fix string }{
 		{"{grpc: {retryOn: [Canceled]}}", "leave it out"},
