@@ -1,6 +1,9 @@
 package topology
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // everywhere adds a policy for whole namespaces to the calls that have no layer of its product and kind.
 func (j *joining) everywhere(p *Policy) {
@@ -15,11 +18,12 @@ func (j *joining) everywhere(p *Policy) {
 		c := &j.out.Calls[i]
 		gateways[c.From] = gateways[c.From] || c.From != "" && c.ofGateway()
 	}
+	from := j.callers(p)
 	for i := range j.out.Calls {
 		c := &j.out.Calls[i]
 		switch {
 		case databases[c.To] || !covered(p.Callees, c.To):
-		case len(p.Callers) > 0 && !covered(p.Callers, c.From):
+		case len(p.Callers) > 0 && !covered(p.Callers, c.From) && !slices.Contains(from, c.From):
 		case p.Layer.Kind == SidecarOut && gateways[c.From]:
 		case p.Layer.Kind == SidecarIn && gateways[c.To]:
 		case c.has(p.Layer.Product, p.Layer.Kind):

@@ -143,15 +143,7 @@ func (j *joining) policy(p *Policy) {
 	if !ok {
 		return
 	}
-	var from []string
-	for _, caller := range p.Callers {
-		if pattern(caller) {
-			continue
-		}
-		if s, rule := j.names.Find(caller, p.Namespace); rule != NotFound && rule != Ambiguous {
-			from = append(from, s)
-		}
-	}
+	from := j.callers(p)
 	joined := false
 	for i := range j.out.Calls {
 		c := &j.out.Calls[i]
@@ -166,6 +158,20 @@ func (j *joining) policy(p *Policy) {
 	if !joined && (len(p.Callers) == 0 || patterns(p.Callers)) {
 		j.out.Calls = append(j.out.Calls, Call{To: to, At: p.Layer.At, Layers: []Layer{p.Layer}})
 	}
+}
+
+// callers returns the services that a policy names as callers, without those of its patterns.
+func (j *joining) callers(p *Policy) []string {
+	var from []string
+	for _, caller := range p.Callers {
+		if pattern(caller) {
+			continue
+		}
+		if s, rule := j.names.Find(caller, p.Namespace); rule != NotFound && rule != Ambiguous {
+			from = append(from, s)
+		}
+	}
+	return from
 }
 
 // unite puts what several files say of one service together. What the first says stays.

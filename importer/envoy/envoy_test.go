@@ -193,6 +193,24 @@ func TestOnlyTheMethodsNamedAreRepeated(t *testing.T) {
 	}
 }
 
+// Measured on Envoy 1.40: a POST that hangs is sent again beside the first, although only GET is to be repeated.
+func TestAHedgeDoesNotAskForTheMethod(t *testing.T) {
+	l := only(t, read(t, file(", timeout: 2s, hedge_policy: {hedge_on_per_try_timeout: true}, retry_policy: "+
+		"{retry_on: 5xx, per_try_timeout: 0.3s, retriable_request_headers: [{name: ':method', exact_match: GET}]}", "")))
+	for o, want := range map[topology.Outcome]int{topology.Hang: 2, topology.S503: 1} {
+		if got := l.Tries(o, topology.Unsafe).N; got != want {
+			t.Errorf("%v of a POST: %d tries, want %d", o, got, want)
+		}
+	}
+}
+
+func TestOnlyAnswersOfARateLimitAreRepeatedByTheirWord(t *testing.T) {
+	l := only(t, read(t, file(", retry_policy: {retry_on: envoy-ratelimited, num_retries: 2}", "")))
+	if got := l.Tries(topology.S429, topology.Safe); got.N != 1 || got.Known {
+		t.Errorf("%+v, want at least 1, not known", got)
+	}
+}
+
 func TestWhatHasNoEffectIsRemarked(t *testing.T) {
 	for _, c := range []struct{ action, rule, text, fix string }{
 		{", retry_policy: {retry_on: '5xxx'}", "F601", `"5xxx"`, "5xx"},

@@ -40,6 +40,8 @@ func (p Policy) Repeats() ([]topology.Repeat, []topology.Remark) {
 				p.Product, word.Text), source.Meant(word.Text, Known())))
 		case word.Text == headersWord:
 			repeats = append(repeats, p.unknown(statuses, "it depends on the headers of the answer", word))
+		case word.Text == limitedWord:
+			repeats = append(repeats, p.unknown(on, "only an answer with x-envoy-ratelimited is repeated", word))
 		case word.Text == codesWord && len(p.Codes) == 0:
 			remarks = append(remarks, p.remark(word, codesWord+" repeats nothing, because no status codes are listed",
 				"list them, or leave the word out"))
@@ -50,7 +52,9 @@ func (p Policy) Repeats() ([]topology.Repeat, []topology.Remark) {
 	coded, more := p.codes(byCode)
 	repeats, remarks = append(repeats, coded...), append(remarks, more...)
 	if p.Hedged && len(repeats) > 0 {
-		repeats = append(repeats, p.repeat([]topology.Outcome{topology.Hang}, p.Words[0]))
+		hang := p.repeat([]topology.Outcome{topology.Hang}, p.Words[0])
+		hang.Methods = 0 // Envoy does not ask which methods are to be repeated
+		repeats = append(repeats, hang)
 	}
 	return repeats, remarks
 }

@@ -17,7 +17,7 @@ var meanings = map[string][]topology.Outcome{
 	"connect-failure":            {topology.Refused},
 	"refused-stream":             {topology.ResetUnsent},
 	"retriable-4xx":              {topology.S409},
-	"envoy-ratelimited":          {topology.S429},
+	limitedWord:                  {topology.S429},
 	"http3-post-connect-failure": {topology.Refused},
 	"cancelled":                  {topology.CancelledCode},
 	"deadline-exceeded":          {topology.DeadlineExceeded},
@@ -31,6 +31,7 @@ var meanings = map[string][]topology.Outcome{
 const (
 	codesWord   = "retriable-status-codes"
 	headersWord = "retriable-headers"
+	limitedWord = "envoy-ratelimited"
 )
 
 // statuses are the outcomes that are answers.
@@ -40,7 +41,7 @@ var statuses = []topology.Outcome{topology.S500, topology.S502, topology.S503, t
 // Known returns the words of retry_on.
 func Known() []string {
 	return []string{"5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "refused-stream",
-		codesWord, headersWord, "retriable-4xx", "envoy-ratelimited", "http3-post-connect-failure",
+		codesWord, headersWord, "retriable-4xx", limitedWord, "http3-post-connect-failure",
 		"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable"}
 }
 

@@ -1,6 +1,10 @@
 package gatewayapi
 
-import "github.com/abate-go/abate/importer/source"
+import (
+	"slices"
+
+	"github.com/abate-go/abate/importer/source"
+)
 
 // traffic is the policies of Envoy Gateway for one rule: the more special first. A part comes from the first, unless
 // that is merged with what is less special.
@@ -27,35 +31,57 @@ func (r *reader) trafficOf(o source.Resource, p parent, rule source.Node) traffi
 		of      source.Resource
 		section string
 	}{{o, rule.Get("name").Text()}, {o, ""}, {p.gateway, p.section}, {p.gateway, ""}} {
-		for _, policy := range r.policies {
-			if targets(policy, want.of, want.section) {
-				t = append(t, policy)
-				break
-			}
+		if policy, found := r.attached(want.of, want.section); found {
+			t = append(t, policy)
 		}
 	}
 	return t
 }
 
-// targets reports whether a policy is for an object, or for one section of it.
-func targets(policy, o source.Resource, section string) bool {
-	if policy.Namespace != o.Namespace && policy.Namespace != "" && o.Namespace != "" {
-		return false
-	}
-	refs := append(policy.Spec.Get("targetRefs").Items(), policy.Spec.Get("targetRef"))
-	for _, ref := range refs {
-		if ref.Get("kind").Text() == o.Kind && ref.Get("name").Text() == o.Name && ref.Get("name").Exists() &&
-			ref.Get("sectionName").Text() == section {
-			return true
+// attached returns the first policy for an object, or for one section of it.
+func (r *reader) attached(o source.Resource, section string) (source.Resource, bool) {
+	for _, policy := range r.targeted[target{o.Kind, o.Name, section}] {
+		if near(policy, o) {
+			return policy, true
 		}
 	}
-	for _, s := range policy.Spec.Get("targetSelectors").Items() {
-		if s.Get("kind").Text() == o.Kind && section == "" && selects(s.Get("matchLabels"), o.Root.Get("metadata",
-			"labels")) {
-			return true
+	for _, policy := range r.selecting {
+		for _, s := range policy.Spec.Get("targetSelectors").Items() {
+			if s.Get("kind").Text() == o.Kind && section == "" && near(policy, o) &&
+				selects(s.Get("matchLabels"), o.Root.Get("metadata", "labels")) {
+				return policy, true
+			}
 		}
 	}
-	return false
+	return source.Resource{}, false
+}
+
+// target is what a policy is for: an object, or one section of it.
+type target struct{ kind, name, section string }
+
+// attach finds what each policy is for.
+func (r *reader) attach() {
+	r.targeted = map[target][]source.Resource{}
+	for _, policy := range r.policies {
+		for _, ref := range refs(policy) {
+			t := target{ref.Get("kind").Text(), ref.Get("name").Text(), ref.Get("sectionName").Text()}
+			if t.name != "" {
+				r.targeted[t] = append(r.targeted[t], policy)
+			}
+		}
+		if policy.Spec.Get("targetSelectors").IsList() {
+			r.selecting = append(r.selecting, policy)
+		}
+	}
+}
+
+func refs(policy source.Resource) []source.Node {
+	return append(policy.Spec.Get("targetRefs").Items(), policy.Spec.Get("targetRef"))
+}
+
+// near reports whether two objects are of one namespace, as far as their files say it.
+func near(a, b source.Resource) bool {
+	return a.Namespace == b.Namespace || a.Namespace == "" || b.Namespace == ""
 }
 
 func selects(want, labels source.Node) bool {
@@ -69,32 +95,26 @@ func selects(want, labels source.Node) bool {
 
 // unattached remarks policies whose target is in no file, where the files have other objects of its kind.
 func (r *reader) unattached() {
-	all := append(append([]source.Resource{}, r.routes...), r.gateways...)
+	objects := map[target][]source.Resource{} // by kind, and by kind and name
+	names := map[string][]string{}
+	for _, all := range [][]source.Resource{r.routes, r.gateways} {
+		for _, o := range all {
+			objects[target{kind: o.Kind}] = append(objects[target{kind: o.Kind}], o)
+			objects[target{kind: o.Kind, name: o.Name}] = append(objects[target{kind: o.Kind, name: o.Name}], o)
+			names[o.Kind] = append(names[o.Kind], o.Name)
+		}
+	}
 	for _, policy := range r.policies {
-		refs := append(policy.Spec.Get("targetRefs").Items(), policy.Spec.Get("targetRef"))
-		for _, ref := range refs {
+		for _, ref := range refs(policy) {
 			kind, name := ref.Get("kind").Text(), ref.Get("name")
-			others, found := false, false
-			for _, o := range all {
-				if o.Kind == kind && (o.Namespace == policy.Namespace || o.Namespace == "" || policy.Namespace == "") {
-					others = true
-					found = found || o.Name == name.Text()
-				}
+			inReach := func(o source.Resource) bool { return near(o, policy) }
+			if !name.Exists() || source.Template(name.Text()) != "" ||
+				slices.ContainsFunc(objects[target{kind: kind, name: name.Text()}], inReach) ||
+				!slices.ContainsFunc(objects[target{kind: kind}], inReach) {
+				continue
 			}
-			if others && !found && name.Exists() && source.Template(name.Text()) == "" {
-				r.remark("F602", name.At(), policy.String()+" target", "there is no "+kind+" "+name.Text()+
-					" in its namespace, so this policy does nothing", source.Meant(name.Text(), namesOf(all, kind)))
-			}
+			r.remark("F602", name.At(), policy.String()+" target", "there is no "+kind+" "+name.Text()+
+				" in its namespace, so this policy does nothing", source.Meant(name.Text(), names[kind]))
 		}
 	}
-}
-
-func namesOf(all []source.Resource, kind string) []string {
-	var names []string
-	for _, o := range all {
-		if o.Kind == kind {
-			names = append(names, o.Name)
-		}
-	}
-	return names
 }

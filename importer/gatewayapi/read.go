@@ -15,14 +15,17 @@ type (
 
 // reader holds the objects of all files while routes are read.
 type reader struct {
-	assume   source.Assume
-	classes  []source.Resource
-	gateways []source.Resource
-	routes   []source.Resource
-	policies []source.Resource // BackendTrafficPolicies of Envoy Gateway
-	budgets  []source.Resource // XBackendTrafficPolicies
-	services map[string]int    // gateways that are services of the form, by name
-	form     topology.Form
+	assume    source.Assume
+	classes   []source.Resource
+	gateways  []source.Resource
+	routes    []source.Resource
+	policies  []source.Resource // BackendTrafficPolicies of Envoy Gateway
+	budgets   []source.Resource // XBackendTrafficPolicies
+	services  map[string]int    // gateways that are services of the form, by name
+	targeted  map[target][]source.Resource
+	selecting []source.Resource            // policies that choose by labels
+	named     map[string][]source.Resource // gateways by name
+	form      topology.Form
 }
 
 // Read returns what the documents, all of them recognised, say.
@@ -41,6 +44,11 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		default:
 			r.budgets = append(r.budgets, o)
 		}
+	}
+	r.attach()
+	r.named = map[string][]source.Resource{}
+	for _, g := range r.gateways {
+		r.named[g.Name] = append(r.named[g.Name], g)
 	}
 	for _, route := range r.routes {
 		r.route(route)
@@ -118,13 +126,13 @@ func byWords(name string) string {
 
 // gateway returns a gateway by its name; it need not be in any file.
 func (r *reader) gateway(name, namespace string) source.Resource {
-	for _, g := range r.gateways {
-		if g.Name == name && g.Namespace == namespace {
+	for _, g := range r.named[name] {
+		if g.Namespace == namespace {
 			return g
 		}
 	}
-	for _, g := range r.gateways { // namespaces are often left to kubectl
-		if g.Name == name && (g.Namespace == "" || namespace == "") {
+	for _, g := range r.named[name] { // namespaces are often left to kubectl
+		if g.Namespace == "" || namespace == "" {
 			return g
 		}
 	}

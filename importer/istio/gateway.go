@@ -8,23 +8,6 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// gateway returns the Gateway that a VirtualService names: NAME in its own namespace, or NAMESPACE/NAME.
-func (r *reader) gateway(named, namespace string) (g resource, found bool) {
-	space, name, slash := strings.Cut(named, "/")
-	if !slash {
-		space, name = namespace, named
-	}
-	if space == "." {
-		space = namespace
-	}
-	for _, g := range r.gateways {
-		if g.Name == name && g.Namespace == space {
-			return g, true
-		}
-	}
-	return resource{source.Resource{Name: name, Namespace: space}}, false
-}
-
 // proxyOf returns the name of the service that a Gateway runs on: by the workload that it selects, else its own.
 func proxyOf(g resource) string {
 	selector := g.Spec.Get("selector")
@@ -89,13 +72,10 @@ func (r *reader) checkGateways(v resource) {
 			continue
 		}
 		if g, found := r.gateway(named, v.Namespace); !found {
-			for _, other := range r.gateways {
-				if other.Name == g.Name {
-					r.remark("F602", n.At(), v.String()+" gateway", "there is no Gateway "+full(g.Name,
-						g.Namespace)+", so these routes serve nobody; "+
-						other.String()+" ("+other.At.String()+") is in another namespace", "write "+full(other.Name, other.Namespace))
-					break
-				}
+			if other, elsewhere := r.index.named[g.Name]; elsewhere {
+				r.remark("F602", n.At(), v.String()+" gateway", "there is no Gateway "+full(g.Name, g.Namespace)+
+					", so these routes serve nobody; "+other.String()+" ("+other.At.String()+") is in another namespace",
+					"write "+full(other.Name, other.Namespace))
 			}
 		}
 	}

@@ -114,6 +114,14 @@ func TestTriesByBlockAndVersion(t *testing.T) {
 	}
 }
 
+func TestABlockWithoutAttemptsIsOffAndSaysWhy(t *testing.T) {
+	l := called(t, read(t, "", orders("    retries: {retryRemoteLocalities: true}")), topology.SidecarOut)
+	want := "1 (default of Istio 1.31 (retries without attempts are off); f0.yaml:8:14)"
+	if len(l.Repeats) != 1 || l.Repeats[0].Tries.String() != want {
+		t.Errorf("%+v, want %s", l.Repeats, want)
+	}
+}
+
 func TestTheEnvironmentOfTheControlPlaneBringsBack503(t *testing.T) {
 	f := read(t, "", orders(""), `apiVersion: install.istio.io/v1alpha1
 kind: IstioOperator

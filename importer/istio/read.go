@@ -30,6 +30,7 @@ type reader struct {
 	virtual  []resource // VirtualServices
 	rules    []resource // DestinationRules
 	gateways []resource
+	index    index
 	spaces   []string // namespaces that have resources of Istio
 	form     topology.Form
 	callers  map[string]int // gateways that are services, by name: their place among the form's
@@ -46,6 +47,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		r.version = assume.Version("istio", latest)
 	}
 	r.who = "Istio " + r.version.V
+	r.index = r.indexed()
 	r.conflicts()
 	for _, v := range r.virtual {
 		r.service(v)

@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,22 +17,6 @@ var (
 	outlierKeys = []string{"consecutive5xxErrors", "consecutiveGatewayErrors", "consecutiveLocalOriginFailures",
 		"splitExternalLocalOriginErrors", "interval", "baseEjectionTime", "maxEjectionPercent", "minHealthPercent"}
 )
-
-// rule returns the DestinationRule for a host as a namespace sees it: one for the host itself before one for a pattern.
-func (r *reader) rule(host, namespace string) (resource, bool) {
-	name := resolve(host, namespace)
-	var wide resource
-	for _, rule := range r.rules {
-		of := resolve(rule.Spec.Get("host").Text(), rule.Namespace)
-		if of == name {
-			return rule, true
-		}
-		if suffix, ok := strings.CutPrefix(of, "*"); ok && wide.Kind == "" && strings.HasSuffix(name, suffix) {
-			wide = rule
-		}
-	}
-	return wide, wide.Kind != ""
-}
 
 // traffic is a trafficPolicy with the more special ones of a subset and a port laid over it.
 type traffic struct{ pool, outliers, budget, balancer source.Node }
@@ -191,7 +174,7 @@ func (r *reader) rulesAlone() {
 		r.checkRule(rule)
 		host := rule.Spec.Get("host")
 		name := resolve(host.Text(), rule.Namespace)
-		if name == "" || strings.Contains(name, "*") || source.Template(name) != "" || r.routed(name) {
+		if name == "" || strings.Contains(name, "*") || source.Template(name) != "" || r.index.routed[name] {
 			continue
 		}
 		l := r.layer(topology.SidecarOut, rule.String(), rule.At)
@@ -201,26 +184,4 @@ func (r *reader) rulesAlone() {
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{host.Text()}, Namespace: rule.Namespace,
 			Layer: l})
 	}
-}
-
-// routed reports whether a VirtualService for sidecars sends requests to a service or stands for it.
-func (r *reader) routed(name string) bool {
-	return slices.ContainsFunc(r.virtual, func(v resource) bool {
-		if !v.inMesh() {
-			return false
-		}
-		for _, h := range v.Spec.Get("hosts").Texts() {
-			if resolve(h, v.Namespace) == name {
-				return true
-			}
-		}
-		for _, route := range v.Spec.Get("http").Items() {
-			for _, d := range route.Get("route").Items() {
-				if resolve(d.Get("destination", "host").Text(), v.Namespace) == name {
-					return true
-				}
-			}
-		}
-		return false
-	})
 }

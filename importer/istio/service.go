@@ -58,10 +58,7 @@ func (r *reader) delegated(outer route, to source.Node) {
 	if space == "" {
 		space = outer.of.Namespace
 	}
-	for _, v := range r.virtual {
-		if v.Name != name || v.Namespace != space || len(v.Spec.Get("hosts").List()) > 0 {
-			continue
-		}
+	for _, v := range r.index.delegates[full(name, space)] {
 		for i, n := range v.Spec.Get("http").Items() {
 			inner := outer
 			inner.name, inner.node, inner.namespace = fmt.Sprintf("%s, http[%d]", v, i), n, v.Namespace

@@ -114,7 +114,8 @@ mesh: default
 spec:
   to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 1}}}]
 `
-	f := read(t, mesh, policy("MeshRetry", "{http: {perTryTimeout: 1s}}"), policy("MeshTimeout", "{http: {requestTimeout: 9s}}"),
+	f := read(t, mesh, policy("MeshRetry", "{http: {perTryTimeout: 1s}}"), policy("MeshTimeout",
+		"{http: {requestTimeout: 9s}}"),
 		policy("MeshCircuitBreaker", "{connectionLimits: {maxRetries: 8}, outlierDetection: {maxEjectionPercent: 50}}"))
 	l := called(t, f, "a.shop", "orders.shop")[0]
 	if l.Tries(topology.Refused, topology.Safe).N != 2 || l.PerTry.V.Seconds() != 1 || l.Overall.V.Seconds() != 9 ||
@@ -136,6 +137,21 @@ func TestAPolicyOfACallerIsForItsCallsOnly(t *testing.T) {
 	}
 	if l := called(t, f, "checkout.shop", "orders.shop")[0]; l.Tries(topology.Refused, topology.Safe).N != 1 {
 		t.Errorf("of checkout: %+v", l.Repeats)
+	}
+}
+
+func TestAPolicyOfACallerHoldsForAllItsCalls(t *testing.T) {
+	f := read(t, `type: MeshRetry
+name: p
+mesh: default
+spec:
+  targetRef: {kind: MeshService, name: checkout}
+  to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 1}}}]
+`)
+	for caller, want := range map[string]int{"checkout.shop": 2, "web.shop": 6} {
+		if got := called(t, f, caller, "orders.shop")[0].Tries(topology.Refused, topology.Safe).N; got != want {
+			t.Errorf("%s: %d tries, want %d", caller, got, want)
+		}
 	}
 }
 

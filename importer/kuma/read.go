@@ -27,14 +27,17 @@ type reader struct {
 	version value[string]
 	who     string // whose defaults: "Kuma 2.12"
 	rules   []rule
-	skipped map[string]bool // kinds whose initial policies are not made
+	confs   map[place][]source.Node // the last written first
+	first   map[[2]string]int       // the first MeshRetry for a caller and a callee: its place among the rules
+	skipped map[string]bool         // kinds whose initial policies are not made
 	at      topology.Position
 	form    topology.Form
 }
 
 // Read returns what the documents, all of them recognised, say, and what a mesh does besides.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
-	r := &reader{version: assume.Version("kuma", latest), skipped: map[string]bool{}}
+	r := &reader{version: assume.Version("kuma", latest), skipped: map[string]bool{}, confs: map[place][]source.Node{},
+		first: map[[2]string]int{}}
 	r.who = "Kuma " + r.version.V
 	for _, d := range docs {
 		o := resource(d)
@@ -79,27 +82,40 @@ func (r *reader) policy(o source.Resource) {
 			continue
 		}
 		r.rules = append(r.rules, one)
+		at := place{one.kind, one.caller, one.callee}
+		if _, known := r.first[[2]string{one.caller, one.callee}]; !known && one.kind == "MeshRetry" {
+			r.first[[2]string{one.caller, one.callee}] = len(r.rules) - 1
+		}
+		r.confs[at] = slices.Insert(r.confs[at], 0, one.conf)
 	}
 }
 
 // pairs returns each caller and callee that some policy names; the last is for all others.
 func (r *reader) pairs() [][2]string {
 	var out [][2]string
+	seen := map[[2]string]bool{}
 	add := func(caller, callee string) {
-		if p := [2]string{caller, callee}; !slices.Contains(out, p) {
+		if p := [2]string{caller, callee}; !seen[p] {
+			seen[p] = true
 			out = append(out, p)
 		}
 	}
+	var everywhere []string // callers with policies for all callees
 	for _, one := range r.rules {
-		if one.callee == "" {
-			continue
+		if one.caller != "" && one.callee == "" && !slices.Contains(everywhere, one.caller) {
+			everywhere = append(everywhere, one.caller)
 		}
-		for _, other := range r.rules {
-			if other.caller != "" && (other.callee == "" || other.callee == one.callee) {
-				add(other.caller, one.callee)
+	}
+	for _, one := range r.rules {
+		if one.callee != "" {
+			add(one.caller, one.callee)
+			for _, caller := range everywhere {
+				add(caller, one.callee)
 			}
 		}
-		add(one.caller, one.callee)
+	}
+	for _, caller := range everywhere {
+		add(caller, "")
 	}
 	add("", "")
 	return out
@@ -119,16 +135,18 @@ func (c conf) get(path ...string) source.Node {
 
 func (r *reader) conf(kind, caller, callee string) conf {
 	var out conf
-	for _, want := range []rule{{caller: caller, callee: callee}, {callee: callee}, {caller: caller}, {}} {
-		for i := len(r.rules) - 1; i >= 0; i-- {
-			one := r.rules[i]
-			if one.kind == kind && one.caller == want.caller && one.callee == want.callee {
-				out = append(out, one.conf)
-			}
+	var seen []place
+	for _, at := range []place{{kind, caller, callee}, {kind, "", callee}, {kind, caller, ""}, {kind, "", ""}} {
+		if !slices.Contains(seen, at) {
+			seen = append(seen, at)
+			out = append(out, r.confs[at]...)
 		}
 	}
 	return out
 }
+
+// place is where a setting holds: calls of a callee by a caller, either of which may be empty for all.
+type place struct{ kind, caller, callee string }
 
 func (r *reader) remark(rule string, at topology.Position, subject, text, fix string) {
 	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: rule, At: at, Subject: subject, Text: text, Fix: fix})
@@ -165,16 +183,18 @@ func (r *reader) emit(caller, callee string) {
 		p.Callers = []string{caller}
 	}
 	if callee == "" {
-		p.Callees, p.Callers = []string{"*"}, []string{"*"}
+		if p.Callees = []string{"*"}; caller == "" {
+			p.Callers = []string{"*"}
+		}
 	}
 	r.form.Policies = append(r.form.Policies, p)
 }
 
+// nearest returns the MeshRetry that is most special for a call.
 func (r *reader) nearest(caller, callee string) rule {
-	for _, one := range r.rules {
-		if one.kind == "MeshRetry" && (one.callee == callee || one.callee == "") && (one.caller == caller ||
-			one.caller == "") {
-			return one
+	for _, at := range [][2]string{{caller, callee}, {"", callee}, {caller, ""}, {"", ""}} {
+		if i, found := r.first[at]; found {
+			return r.rules[i]
 		}
 	}
 	return rule{}

@@ -21,6 +21,8 @@ type reader struct {
 	services []source.Resource
 	routes   []source.Resource
 	profiles []source.Resource
+	profiled map[string]source.Resource   // ServiceProfiles by the service that they are for
+	named    map[string][]source.Resource // Services by name
 	form     topology.Form
 }
 
@@ -38,8 +40,13 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 			r.routes = append(r.routes, o)
 		}
 	}
+	r.profiled, r.named = map[string]source.Resource{}, map[string][]source.Resource{}
 	for _, p := range r.profiles {
+		r.profiled[topology.Strip(p.Name)] = p
 		r.profile(p)
+	}
+	for _, s := range r.services {
+		r.named[s.Name] = append(r.named[s.Name], s)
 	}
 	for _, o := range r.routes {
 		r.route(o)
@@ -55,6 +62,21 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	}
 	r.form.Remarks = source.Distinct(r.form.Remarks)
 	return r.form
+}
+
+// spaces returns the namespaces that an object may be of: its own, or those of all ServiceProfiles where its file leaves it
+// out.
+func (r *reader) spaces(namespace string) []string {
+	if namespace != "" {
+		return []string{namespace}
+	}
+	var out []string
+	for _, p := range r.profiles {
+		if !slices.Contains(out, p.Namespace) {
+			out = append(out, p.Namespace)
+		}
+	}
+	return out
 }
 
 func (r *reader) remark(rule string, at topology.Position, subject, text, fix string) {
@@ -95,8 +117,8 @@ func (r *reader) annotations(o source.Resource, service, namespace string) bool 
 			"update Linkerd, or write a ServiceProfile")
 		return false
 	}
-	for _, p := range r.profiles {
-		if topology.Strip(p.Name) == topology.Strip(source.Qualified(service, cmp.Or(namespace, p.Namespace))) {
+	for _, space := range r.spaces(namespace) {
+		if p, found := r.profiled[topology.Strip(source.Qualified(service, space))]; found {
 			r.remark("F603", at, o.String()+" annotations", "the ServiceProfile of the same service ("+p.At.String()+
 				") takes the place of these annotations: they do nothing", "remove one of the two")
 			return false
@@ -139,8 +161,8 @@ func (r *reader) route(o source.Resource) {
 }
 
 func (r *reader) service(name, namespace string) source.Resource {
-	for _, s := range r.services {
-		if s.Name == name && (s.Namespace == namespace || s.Namespace == "" || namespace == "") {
+	for _, s := range r.named[name] {
+		if s.Namespace == namespace || s.Namespace == "" || namespace == "" {
 			return s
 		}
 	}
