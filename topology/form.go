@@ -25,7 +25,10 @@ type Service struct {
 	// passes the outcome on.
 	AnswersWith Value[string] `yaml:"answersWith,omitempty"`
 	Cancels     Value[bool]   `yaml:"cancels,omitempty"` // it stops working when its caller leaves
-	Database    bool          `yaml:"database,omitempty"`
+	// CallTree reports that it obeys the allowance of extra attempts that a caller sends with Abate-Retry-Allowance, and
+	// shares it among its own calls: its gate trusts its callers.
+	CallTree Value[bool] `yaml:"callTree,omitempty"`
+	Database bool        `yaml:"database,omitempty"`
 }
 
 // Call is one edge: each request that From handles makes PerRequest calls of To.

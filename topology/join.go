@@ -184,6 +184,7 @@ func (s *Service) merge(other Service) {
 	keep(&s.Workers, other.Workers)
 	keep(&s.AnswersWith, other.AnswersWith)
 	keep(&s.Cancels, other.Cancels)
+	keep(&s.CallTree, other.CallTree)
 	s.Database = s.Database || other.Database
 }
 

@@ -52,6 +52,9 @@ type Layer struct {
 	Name    string        `yaml:"name,omitempty"`    // what its owners call it: "VirtualService shop/orders, http[0]"
 	At      Position      `yaml:"at,omitempty"`      // the block that makes it
 	Match   Match         `yaml:"match,omitempty"`   // the part of the calls it is for; the zero Match is all of them
+	// Choice names what picks one of several layers: a request passes the first layer of a choice whose Match it meets,
+	// and none of the others. The routes of one proxy are a choice. Layers without one all apply.
+	Choice string `yaml:"choice,omitempty"`
 
 	Repeats []Repeat             `yaml:"repeats,omitempty"`
 	PerTry  Value[time.Duration] `yaml:"perTry,omitempty"`  // limit of one try
@@ -71,6 +74,9 @@ type Layer struct {
 	Cancels     Value[bool] `yaml:"cancels,omitempty"`     // it stops when its own caller leaves
 	Overridable Value[bool] `yaml:"overridable,omitempty"` // a caller may change its tries by request headers
 	Answers     []Answer    `yaml:"answers,omitempty"`     // what its caller sees, where that is not the last outcome
+	// Owner is how a layer of Abate shares extra attempts with the others of its call tree: nearest, edge or none. It is
+	// absent for every other product.
+	Owner Value[string] `yaml:"owner,omitempty"`
 }
 
 // Match is the part of a service's calls that a layer is for. An empty field matches all.

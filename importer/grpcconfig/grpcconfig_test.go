@@ -40,12 +40,13 @@ func TestAConfigSaysTriesAndTimesWithTheirPlaces(t *testing.T) {
 	if len(f.Policies) != 2 || len(f.Remarks) != 0 {
 		t.Fatalf("%s", f.YAML())
 	}
-	p := f.Policies[0]
+	p := f.Policies[1] // behind that of one method
 	l := p.Layer
 	for _, c := range []struct{ got, want string }{
 		{strings.Join(p.Callers, " "), "checkout"},
+		{p.Layer.Choice, "service config a.json:1:1"},
 		{strings.Join(p.Callees, " "), "orderservice order-service order"},
-		{strings.Join(f.Policies[1].Callees, " ") + " " + f.Policies[1].Layer.Match.Path, "cart /shop.v1.Cart/Get"},
+		{strings.Join(f.Policies[0].Callees, " ") + " " + f.Policies[0].Layer.Match.Path, "cart /shop.v1.Cart/Get"},
 		{l.Match.Path, "/shop.v1.OrderService/*"},
 		{l.Repeats[1].Tries.String() + " " + l.Repeats[1].At.String(), "4 (a.json:6:22) a.json:10:47"},
 		{l.Overall.String(), "2.5s (a.json:4:16)"},

@@ -84,11 +84,24 @@ func (c *config) read() {
 	for _, m := range c.root.Get("methodConfig").Items() {
 		c.method(m, budget)
 	}
+	slices.SortStableFunc(c.form.Policies[before:], func(a, b topology.Policy) int { // the narrowest name is looked at first
+		return breadth(a.Layer.Match.Path) - breadth(b.Layer.Match.Path)
+	})
 	for i := before; i < len(c.form.Policies) && c.refused; i++ {
 		l := &c.form.Policies[i].Layer // nothing of it is in force
-		*l = topology.Layer{Kind: l.Kind, Product: l.Product, Version: l.Version, Name: l.Name + " (refused)", At: l.At, Match: l.Match,
+		*l = topology.Layer{Kind: l.Kind, Choice: l.Choice, Product: l.Product, Version: l.Version, Name: l.Name + " (refused)", At: l.At, Match: l.Match,
 			Cancels: l.Cancels}
 	}
+}
+
+func breadth(path string) int {
+	switch {
+	case path == "":
+		return 2
+	case strings.HasSuffix(path, "/*"):
+		return 1
+	}
+	return 0
 }
 
 // throttle reads the budget that all methods share.
@@ -152,7 +165,7 @@ func (c *config) method(m source.Node, budget topology.Budget) {
 		}
 		c.seen[full] = true
 		one := l
-		one.At = name.At()
+		one.At, one.Choice = name.At(), "service config "+c.root.At().String()
 		one.Name, one.Match.Path = c.title(service, method), full
 		if method == "" {
 			one.Match.Path = "/" + service + "/*"

@@ -12,7 +12,7 @@ import (
 // layer is one backend.
 func (in *instance) layer(s *section, p *pool, entrances []*section) topology.Layer {
 	l := topology.Layer{Kind: topology.Gateway, Product: "haproxy", Version: in.version,
-		Name: strings.TrimSpace(s.kind + " " + s.name), At: s.at,
+		Name: strings.TrimSpace(s.kind + " " + s.name), At: s.at, Choice: "haproxy " + in.service,
 		PerTry:    value(in, s, duration, 0, "timeout", "server"),
 		Connect:   value(in, s, duration, 0, "timeout", "connect"),
 		Overall:   topology.DefaultOf(time.Duration(0), in.product()+", which has no limit of all tries", s.at),

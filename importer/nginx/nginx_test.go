@@ -176,6 +176,26 @@ func TestWhereARequestGoes(t *testing.T) {
 	}
 }
 
+func TestLocationsStandInTheOrderInWhichTheyAreChosen(t *testing.T) {
+	f := read(t, old(), "x.conf", `server {
+ location / { proxy_pass http://a:1; }
+ location /orders/ { proxy_pass http://a:1; }
+ location ~ \.php$ { proxy_pass http://a:1; }
+ location ^~ /static/ { proxy_pass http://a:1; }
+ location = /x { proxy_pass http://a:1; }
+}`)
+	var got []string
+	for _, c := range f.Calls {
+		got = append(got, c.Layers[0].Match.Path)
+		if c.Layers[0].Choice != "nginx x" {
+			t.Errorf("choice %q", c.Layers[0].Choice)
+		}
+	}
+	if want := `/x /static/* ~\.php$ /orders/* /*`; strings.Join(got, " ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, " "), want)
+	}
+}
+
 func TestGRPCCallsAreRepeatedOnlyUnsent(t *testing.T) {
 	conf := "upstream u { server 10.0.0.1:1; server 10.0.0.2:1; }\nserver { listen 80 http2; grpc_read_timeout 3s; " +
 		"location / { grpc_pass grpc://u; WORDS } }"

@@ -41,6 +41,7 @@ func (in *instance) connect(s *scope, d *directive, target word) {
 	at := d.at()
 	l := topology.Layer{Kind: topology.Gateway, Product: "nginx", Version: in.version, Name: "stream " + s.other, At: at,
 		Match:     topology.Match{Other: s.other},
+		Choice:    "nginx " + in.service,
 		PerTry:    value(in, s, "proxy_timeout", duration, 10*time.Minute, at),
 		Connect:   value(in, s, "proxy_connect_timeout", duration, 60*time.Second, at),
 		Overall:   value(in, s, "proxy_next_upstream_timeout", duration, 0, at),
@@ -60,6 +61,5 @@ func (in *instance) connect(s *scope, d *directive, target word) {
 	if len(aliases) > 0 {
 		in.form.Services = append(in.form.Services, topology.Service{Name: to, At: u.at, Aliases: aliases})
 	}
-	in.calls++
-	in.form.Calls = append(in.form.Calls, topology.Call{From: in.service, To: to, At: at, Layers: []topology.Layer{l}})
+	in.calls = append(in.calls, located{call: topology.Call{From: in.service, To: to, At: at, Layers: []topology.Layer{l}}})
 }

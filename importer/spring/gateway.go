@@ -2,6 +2,7 @@ package spring
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,8 +64,9 @@ func (a *application) route(g, r *tree) bool {
 		a.around(filters, len(filters), &l)
 		call.Layers = []topology.Layer{l}
 	}
-	for i := range call.Layers {
+	for i := range call.Layers { // one route of all; its filters apply one around the other
 		call.Layers[i].Name = name
+		call.Layers[i].Choice = "gateway " + a.service + ", filter " + strconv.Itoa(i+1)
 	}
 	a.form.Calls = append(a.form.Calls, call)
 	return true
