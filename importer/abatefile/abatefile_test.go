@@ -91,9 +91,12 @@ func TestEachServiceIsAPolicyOfWhoeverHasTheFile(t *testing.T) {
 		m    topology.Methods
 		want int
 	}{
-		{pay, topology.S503, topology.Safe, 3}, {pay, topology.S500, topology.Safe, 1}, {pay, topology.Hang, topology.Safe, 3},
-		{pay, topology.S503, topology.Unsafe, 1}, {pay, topology.Refused, topology.Unsafe, 3}, {pay, topology.S4xx, topology.Safe, 1},
-		{pay, topology.Unavailable, topology.Safe, 1}, {mail, topology.S429, topology.Unsafe, 2}, {mail, topology.S503, topology.Unsafe, 1},
+		{pay, topology.S503, topology.Safe, 3}, {pay, topology.S500, topology.Safe, 1}, {pay, topology.Hang, topology.Safe,
+			3},
+		{pay, topology.S503, topology.Unsafe, 1}, {pay, topology.Refused, topology.Unsafe, 3}, {pay, topology.S4xx,
+			topology.Safe, 1},
+		{pay, topology.Unavailable, topology.Safe, 1}, {mail, topology.S429, topology.Unsafe, 2}, {mail, topology.S503,
+			topology.Unsafe, 1},
 		{mail, topology.Unavailable, topology.Unsafe, 2}, {db, topology.Refused, topology.Safe, 3},
 	} {
 		if got := c.l.Tries(c.o, c.m); got.N != c.want || !got.Known {
@@ -122,13 +125,15 @@ func TestTheExampleIsRead(t *testing.T) {
 	}
 	f := read(t, string(text))
 	inventory := layer(t, f, "inventory-service")
-	if len(f.Policies) < 3 || len(f.Remarks) > 0 || inventory.Hedge.Copies.V != 1 || inventory.Tries(topology.S503, topology.Safe).N < 3 {
+	if len(f.Policies) < 3 || len(f.Remarks) > 0 || inventory.Hedge.Copies.V != 1 || inventory.Tries(topology.S503,
+		topology.Safe).N < 3 {
 		t.Errorf("%s", f.YAML())
 	}
 }
 
 func TestOtherFilesAreNotPolicies(t *testing.T) {
-	for _, text := range []string{"services: {web: {image: nginx, timeout: 3}}\n", "services: {web: {ports: [1]}}\nvolumes: {}\n", "kind: ConfigMap\n",
+	for _, text := range []string{"services: {web: {image: nginx, timeout: 3}}\n",
+		"services: {web: {ports: [1]}}\nvolumes: {}\n", "kind: ConfigMap\n",
 		"version: '3'\nservices: {a: {timeout: 3}}\n", "a: b\n", "defaults: {retries: 3}\n", "calls: [{from: a, to: b}]\n"} {
 		docs, _ := source.YAML("f", []byte(text))
 		if abatefile.Recognise(docs[0]) {
@@ -139,7 +144,8 @@ func TestOtherFilesAreNotPolicies(t *testing.T) {
 
 func FuzzPoliciesAreReadWithoutAPanic(f *testing.F) {
 	f.Add([]byte(file))
-	f.Add([]byte("services: {a: {retryBudget: {kind: tokens, clients: 3}, retryOn: [\"4xx\", \"418\"], backoff: none, jitter: decorrelated}}"))
+	f.Add([]byte("services: {a: {retryBudget: {kind: tokens, clients: 3}, retryOn: [\"4xx\", \"418\"], backoff: " +
+		"none, jitter: decorrelated}}"))
 	f.Add([]byte("defaults: &a {maxRetries: 1}\nservices: {b: *a, c: {<<: *a}}\nprotect: {x: *a}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		docs, _ := source.YAML("f", data)

@@ -5,9 +5,55 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/topology"
 )
+
+// service makes the policy of one service.
+func (r *reader) service(s *policyfile.Service) {
+	p := s.Policy.WithDefaults()
+	l := topology.Layer{Kind: topology.Client, Product: "abate", Name: "services." + s.Name, At: r.place(s.Name),
+		PerTry:  value(r, s.Name, p.AttemptTimeout, "attemptTimeout"),
+		Overall: value(r, s.Name, p.Timeout, "timeout"),
+		Cancels: topology.DefaultOf(true, "Abate", r.place(s.Name)),
+		Owner:   value(r, s.Name, string(p.RetryOwner), "retryOwner"),
+	}
+	if l.Owner.V == "" {
+		l.Owner.V = "nearest"
+	}
+	if p.MaxRetries > 0 {
+		l.Repeats, l.Backoff, l.Budget = r.repeats(s.Name, &p), r.backoff(s.Name, &p), r.budget(s.Name, &p)
+	}
+	l.Breaker = r.breaker(s.Name, &p)
+	if p.Bulkhead.Enabled() && p.Bulkhead.MaxConcurrentCalls > 0 {
+		l.Limits.Requests = value(r, s.Name, p.Bulkhead.MaxConcurrentCalls, "bulkhead", "maxConcurrentCalls")
+		l.Limits.Pending = value(r, s.Name, p.Bulkhead.MaxQueue, "bulkhead", "maxQueue")
+	}
+	if p.Hedge.Enabled() {
+		l.Hedge = topology.Hedge{Copies: value(r, s.Name, p.Hedge.MaxHedges, "hedge", "maxHedges"),
+			Delay: value(r, s.Name, p.Hedge.Delay, "hedge", "delay")}
+		if l.Budget == (topology.Budget{}) {
+			l.Budget = r.budget(s.Name, &p)
+		}
+	}
+	if o := p.OutlierDetection; len(p.Upstreams) > 1 && !o.Disabled {
+		l.Ejection = topology.Ejection{Consecutive: value(r, s.Name, o.ConsecutiveFailures, "outlierDetection",
+			"consecutiveFailures"),
+			Base:     value(r, s.Name, o.BaseEjectionTime, "outlierDetection", "baseEjectionTime"),
+			MaxShare: value(r, s.Name, o.MaxEjectionShare, "outlierDetection", "maxEjectionShare")}
+	}
+	out := topology.Policy{Callees: []string{s.Name}, Layer: l}
+	for _, u := range p.Upstreams {
+		if host := source.Callee(u); host != "" && !slices.Contains(out.Callees, host) {
+			out.Callees = append(out.Callees, host)
+		}
+	}
+	if r.doc.Owner != "" {
+		out.Callers = []string{r.doc.Owner}
+	}
+	r.form.Policies = append(r.form.Policies, out)
+}
 
 var (
 	resets  = []topology.Outcome{topology.ResetUnsent, topology.ResetSent}
@@ -21,9 +67,11 @@ var conditions = map[string][]topology.Outcome{
 	"4xx":           {topology.S408, topology.S409, topology.S429, topology.S4xx},
 	"gateway-error": gateway, "connect-failure": {topology.Refused}, "reset": resets, "timeout": {topology.Hang},
 	"error":       {topology.Refused, topology.ResetUnsent, topology.ResetSent, topology.Hang},
-	"UNAVAILABLE": {topology.Unavailable}, "RESOURCE_EXHAUSTED": {topology.ResourceExhausted}, "INTERNAL": {topology.Internal},
-	"UNKNOWN": {topology.UnknownCode}, "DEADLINE_EXCEEDED": {topology.DeadlineExceeded}, "CANCELLED": {topology.CancelledCode},
-	"ABORTED": {topology.Aborted},
+	"UNAVAILABLE": {topology.Unavailable}, "RESOURCE_EXHAUSTED": {topology.ResourceExhausted},
+	"INTERNAL": {topology.Internal},
+	"UNKNOWN":  {topology.UnknownCode}, "DEADLINE_EXCEEDED": {topology.DeadlineExceeded},
+	"CANCELLED": {topology.CancelledCode},
+	"ABORTED":   {topology.Aborted},
 }
 
 // byDefault are the words that stand for a list that is not written: what hops.JudgeStatus says is worth a retry, and
@@ -133,7 +181,8 @@ func (r *reader) breaker(service string, p *policyfile.Policy) topology.Breaker 
 	}
 	b.OpenFor = value(r, service, c.WaitDurationInOpenState, "circuitBreaker", "waitDurationInOpenState")
 	if c.SlowCallRateThreshold > 0 {
-		b.SlowerThan = value[time.Duration](r, service, c.SlowCallDurationThreshold, "circuitBreaker", "slowCallDurationThreshold")
+		b.SlowerThan = value[time.Duration](r, service, c.SlowCallDurationThreshold, "circuitBreaker",
+			"slowCallDurationThreshold")
 	}
 	return b
 }

@@ -12,8 +12,10 @@ import (
 )
 
 // own are keys of a service that no other format has below "services" or "defaults".
-var own = []string{"maxRetries", "attemptTimeout", "retryOwner", "retryBudget", "circuitBreaker", "outlierDetection", "retryOn",
-	"neverRetryOn", "retryMethods", "bulkhead", "initialDelay", "maxDelay", "hedge", "fallback", "preset", "upstreams", "pacing",
+var own = []string{"maxRetries", "attemptTimeout", "retryOwner", "retryBudget", "circuitBreaker", "outlierDetection",
+	"retryOn",
+	"neverRetryOn", "retryMethods", "bulkhead", "initialDelay", "maxDelay", "hedge", "fallback", "preset", "upstreams",
+	"pacing",
 	"internalHeaders", "throttle", "kafka", "rateLimit", "jitter", "jitterFactor", "backoff", "timeout"}
 
 // Recognise reports whether a document is a policy file of Abate.
@@ -87,8 +89,9 @@ func mistakes(d *source.Document, err error) []topology.Remark {
 		if e.Service != "" {
 			subject = e.Service
 		}
-		out = append(out, topology.Remark{Rule: "F606", At: at, Subject: strings.TrimSpace(subject + " " + e.Field), Text: e.Problem,
-			Fix: e.Fix})
+		out = append(out, topology.Remark{Rule: "F606", At: at, Subject: strings.TrimSpace(subject + " " + e.Field),
+			Text: e.Problem,
+			Fix:  e.Fix})
 	}
 	return out
 }
@@ -132,50 +135,6 @@ func (r *reader) place(service string) topology.Position {
 	return r.doc.Root.At()
 }
 
-// service makes the policy of one service.
-func (r *reader) service(s *policyfile.Service) {
-	p := s.Policy.WithDefaults()
-	l := topology.Layer{Kind: topology.Client, Product: "abate", Name: "services." + s.Name, At: r.place(s.Name),
-		PerTry:  value(r, s.Name, p.AttemptTimeout, "attemptTimeout"),
-		Overall: value(r, s.Name, p.Timeout, "timeout"),
-		Cancels: topology.DefaultOf(true, "Abate", r.place(s.Name)),
-		Owner:   value(r, s.Name, string(p.RetryOwner), "retryOwner"),
-	}
-	if l.Owner.V == "" {
-		l.Owner.V = "nearest"
-	}
-	if p.MaxRetries > 0 {
-		l.Repeats, l.Backoff, l.Budget = r.repeats(s.Name, &p), r.backoff(s.Name, &p), r.budget(s.Name, &p)
-	}
-	l.Breaker = r.breaker(s.Name, &p)
-	if p.Bulkhead.Enabled() && p.Bulkhead.MaxConcurrentCalls > 0 {
-		l.Limits.Requests = value(r, s.Name, p.Bulkhead.MaxConcurrentCalls, "bulkhead", "maxConcurrentCalls")
-		l.Limits.Pending = value(r, s.Name, p.Bulkhead.MaxQueue, "bulkhead", "maxQueue")
-	}
-	if p.Hedge.Enabled() {
-		l.Hedge = topology.Hedge{Copies: value(r, s.Name, p.Hedge.MaxHedges, "hedge", "maxHedges"),
-			Delay: value(r, s.Name, p.Hedge.Delay, "hedge", "delay")}
-		if l.Budget == (topology.Budget{}) {
-			l.Budget = r.budget(s.Name, &p)
-		}
-	}
-	if o := p.OutlierDetection; len(p.Upstreams) > 1 && !o.Disabled {
-		l.Ejection = topology.Ejection{Consecutive: value(r, s.Name, o.ConsecutiveFailures, "outlierDetection", "consecutiveFailures"),
-			Base:     value(r, s.Name, o.BaseEjectionTime, "outlierDetection", "baseEjectionTime"),
-			MaxShare: value(r, s.Name, o.MaxEjectionShare, "outlierDetection", "maxEjectionShare")}
-	}
-	out := topology.Policy{Callees: []string{s.Name}, Layer: l}
-	for _, u := range p.Upstreams {
-		if host := source.Callee(u); host != "" && !slices.Contains(out.Callees, host) {
-			out.Callees = append(out.Callees, host)
-		}
-	}
-	if r.doc.Owner != "" {
-		out.Callers = []string{r.doc.Owner}
-	}
-	r.form.Policies = append(r.form.Policies, out)
-}
-
 // protect makes the service that a gate stands in front of.
 func (r *reader) protect(p *policyfile.Protected) {
 	n := r.doc.Root.Get("protect").Get(p.Name)
@@ -187,7 +146,8 @@ func (r *reader) protect(p *policyfile.Protected) {
 }
 
 func (r *reader) backoff(service string, p *policyfile.Policy) topology.Backoff {
-	b := topology.Backoff{First: value(r, service, p.InitialDelay, "initialDelay"), Max: value(r, service, p.MaxDelay, "maxDelay"),
+	b := topology.Backoff{First: value(r, service, p.InitialDelay, "initialDelay"), Max: value(r, service, p.MaxDelay,
+		"maxDelay"),
 		Multiplier: value(r, service, p.Multiplier, "multiplier"),
 		RetryAfter: topology.DefaultOf(true, "Abate", r.place(service))}
 	jitter := string(p.Jitter)

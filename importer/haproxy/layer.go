@@ -17,11 +17,13 @@ func (in *instance) layer(s *section, p *pool, entrances []*section) topology.La
 		Connect:   value(in, s, duration, 0, "timeout", "connect"),
 		Overall:   topology.DefaultOf(time.Duration(0), in.product()+", which has no limit of all tries", s.at),
 		Endpoints: p.count(),
-		Backoff:   topology.Backoff{First: topology.DefaultOf(time.Duration(0), in.product()+", which has no back-off", s.at)},
-		Cancels:   in.cancels(s, entrances),
+		Backoff: topology.Backoff{First: topology.DefaultOf(time.Duration(0), in.product()+", which has no back-off",
+			s.at)},
+		Cancels: in.cancels(s, entrances),
 	}
 	web := value(in, s, source.Text, "tcp", "mode").Or("tcp") == "http"
-	l.Answers = []topology.Answer{{After: topology.Refused, Gives: topology.S503}, {After: topology.ResetUnsent, Gives: topology.S503},
+	l.Answers = []topology.Answer{{After: topology.Refused, Gives: topology.S503}, {After: topology.ResetUnsent,
+		Gives: topology.S503},
 		{After: topology.ResetSent, Gives: topology.S502}, {After: topology.Hang, Gives: topology.S504}}
 	if !web {
 		l.Answers = []topology.Answer{{After: topology.Refused, Gives: topology.ResetSent},
@@ -45,8 +47,9 @@ func (in *instance) cancels(s *section, entrances []*section) topology.Value[boo
 	for _, e := range entrances {
 		if off := in.option(e, "abortonclose"); !off.Or(true) {
 			if own.Origin == topology.Written {
-				in.remark("F602", own.At, s.kind+" "+s.name+" abortonclose", "option abortonclose has no effect here alone: the frontend "+
-					e.name+" does not have it", "write it in the defaults section of both")
+				in.remark("F602", own.At, s.kind+" "+s.name+" abortonclose",
+					"option abortonclose has no effect here alone: the frontend "+
+						e.name+" does not have it", "write it in the defaults section of both")
 			}
 			return off
 		}
@@ -59,7 +62,8 @@ func (in *instance) ejection(p *pool) topology.Ejection {
 	if p.observed == nil {
 		return topology.Ejection{}
 	}
-	e := topology.Ejection{Consecutive: topology.DefaultOf(10, in.product(), p.at), MaxShare: topology.DefaultOf(1.0, in.product(), p.at)}
+	e := topology.Ejection{Consecutive: topology.DefaultOf(10, in.product(), p.at), MaxShare: topology.DefaultOf(1.0,
+		in.product(), p.at)}
 	for i, w := range p.observed {
 		if v, ok := p.observed.arg(i + 1); ok && w.text == "error-limit" {
 			e.Consecutive, _ = source.Word(v.text, v.at, source.Int)
@@ -72,13 +76,18 @@ func (in *instance) ejection(p *pool) topology.Ejection {
 var onConnection = []topology.Outcome{topology.Refused, topology.ResetUnsent}
 
 // retryWords are the words of retry-on. Some have no outcome of their own: a broken answer, refused early data, 501.
-var retryWords = map[string][]topology.Outcome{"none": nil, "conn-failure": onConnection, "empty-response": {topology.ResetSent},
-	"junk-response": nil, "response-timeout": {topology.Hang}, "0rtt-rejected": nil, "401": {topology.S4xx}, "403": {topology.S4xx},
-	"404": {topology.S4xx}, "408": {topology.S408}, "421": nil, "425": {topology.S4xx}, "429": {topology.S429}, "500": {topology.S500},
+var retryWords = map[string][]topology.Outcome{"none": nil, "conn-failure": onConnection,
+	"empty-response": {topology.ResetSent},
+	"junk-response":  nil, "response-timeout": {topology.Hang}, "0rtt-rejected": nil, "401": {topology.S4xx},
+	"403": {topology.S4xx},
+	"404": {topology.S4xx}, "408": {topology.S408}, "421": nil, "425": {topology.S4xx}, "429": {topology.S429},
+	"500": {topology.S500},
 	"501": nil, "502": {topology.S502}, "503": {topology.S503}, "504": {topology.S504},
-	"all-retryable-errors": {topology.ResetSent, topology.Hang, topology.S500, topology.S502, topology.S503, topology.S504}}
+	"all-retryable-errors": {topology.ResetSent, topology.Hang, topology.S500, topology.S502, topology.S503,
+		topology.S504}}
 
-var retryOrder = []string{"all-retryable-errors", "conn-failure", "empty-response", "response-timeout", "junk-response", "0rtt-rejected",
+var retryOrder = []string{"all-retryable-errors", "conn-failure", "empty-response", "response-timeout",
+	"junk-response", "0rtt-rejected",
 	"none", "401", "403", "404", "408", "421", "425", "429", "500", "501", "502", "503", "504"}
 
 // repeats returns what a backend repeats.
@@ -93,7 +102,8 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 	if c := connect.Or(0); c > 0 && c < wait {
 		wait = c
 	}
-	onConnect := topology.Repeat{On: onConnection, Methods: topology.AllMethods, Tries: tries, Word: "retries", At: tries.At,
+	onConnect := topology.Repeat{On: onConnection, Methods: topology.AllMethods, Tries: tries, Word: "retries",
+		At:   tries.At,
 		Wait: topology.DefaultOf(wait, in.product(), s.at), Elsewhere: spread}
 	if spread && in.takesTurns(s) {
 		onConnect.Wait = topology.DefaultOf(time.Duration(0), in.product()+", which goes to another server at once", s.at)
@@ -103,8 +113,9 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 		return []topology.Repeat{onConnect}
 	}
 	if !web {
-		in.remark("F602", list[0].at, s.kind+" "+s.name+" retry-on", "retry-on has no effect in mode tcp, where only connections "+
-			"are tried again", "set mode http, or remove the line")
+		in.remark("F602", list[0].at, s.kind+" "+s.name+" retry-on",
+			"retry-on has no effect in mode tcp, where only connections "+
+				"are tried again", "set mode http, or remove the line")
 		return []topology.Repeat{onConnect}
 	}
 	methods := in.sent(s, entrances)
@@ -112,7 +123,8 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 	for _, w := range list[1:] {
 		on, known := retryWords[w.text]
 		if !known && source.Template(w.text) == "" {
-			in.remark("F601", w.at, s.kind+" "+s.name+" retry-on "+w.text, "HAProxy knows no "+w.text+" here, and does not start with it",
+			in.remark("F601", w.at, s.kind+" "+s.name+" retry-on "+w.text,
+				"HAProxy knows no "+w.text+" here, and does not start with it",
 				source.Meant(w.text, retryOrder))
 			continue
 		}

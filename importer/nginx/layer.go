@@ -73,7 +73,8 @@ func (in *instance) pass(s *scope, prefix string, d *directive, target word) {
 	}
 	to, aliases := u.to()
 	if to == "" {
-		in.remark("F702", target.at, d.name()+" "+target.text, "where "+target.text+" leads is known only when a request comes",
+		in.remark("F702", target.at, d.name()+" "+target.text,
+			"where "+target.text+" leads is known only when a request comes",
 			"write a line under calls: for it, or name the upstream")
 		return
 	}

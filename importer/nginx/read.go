@@ -14,10 +14,13 @@ import (
 const assumedVersion = "1.30"
 
 var (
-	blocks  = regexp.MustCompile(`(?m)^\s*(http|server|stream|upstream\s+\S+|location\s+[^\n{};]+|server\s+\{.*)\s*\{`)
-	setting = regexp.MustCompile(`(?m)(^|[{;])\s*(listen|server_name|server|include|worker_processes|worker_connections|error_log|` +
+	blocks = regexp.MustCompile(`(?m)^\s*(http|server|stream|upstream\s+\S+|location\s+[^\n{};]+|server\s+\{.*)` +
+		`\s*\{`)
+	setting = regexp.MustCompile(`(?m)(^|[{;])\s*(listen|server_name|server|include|worker_processes|` +
+		`worker_connections|error_log|` +
 		`(proxy|grpc|fastcgi|uwsgi|scgi)_[a-z_]+)\s+[^;{}\n]+;`)
-	snippet = regexp.MustCompile(`(?m)^\s*(proxy|grpc|fastcgi|uwsgi|scgi)_(pass|next_upstream\w*|\w+_timeout)\s+[^;{}\n]+;`)
+	snippet = regexp.MustCompile(`(?m)^\s*(proxy|grpc|fastcgi|uwsgi|scgi)_(pass|next_upstream\w*|\w+_timeout)\s+` +
+		`[^;{}\n]+;`)
 )
 
 // Recognise reports whether a document is a configuration of nginx, or a part that others include.
@@ -34,7 +37,8 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	f := newFiles(docs)
 	var out topology.Form
 	for _, group := range f.groups() {
-		in := &instance{files: f, form: &out, version: assume.Version("nginx", assumedVersion), service: group[0].Service("nginx"),
+		in := &instance{files: f, form: &out, version: assume.Version("nginx", assumedVersion),
+			service:     group[0].Service("nginx"),
 			statusWords: map[topology.Position]*words{}}
 		var all []*directive
 		for _, d := range group {
@@ -162,7 +166,8 @@ func (in *instance) read(all []*directive) {
 	if d, _ := http.find("proxy_ignore_client_abort"); d != nil {
 		cancels = flag(in, http, "proxy_ignore_client_abort", false, true)
 	}
-	in.form.Services = append(in.form.Services, topology.Service{Name: in.service, At: in.at, Aliases: in.names, Cancels: cancels})
+	in.form.Services = append(in.form.Services, topology.Service{Name: in.service, At: in.at, Aliases: in.names,
+		Cancels: cancels})
 	in.withoutEffect()
 }
 
@@ -204,8 +209,9 @@ func (in *instance) locations(s *scope) {
 		case "location":
 			in.location(d, s)
 		case "if", "limit_except":
-			inner := &scope{outer: s, kind: d.name(), directives: d.block, name: s.name, path: s.path, firm: s.firm, upstreams: s.upstreams,
-				other: strings.TrimSpace(d.name() + " " + text(d.words[1:]))}
+			inner := &scope{outer: s, kind: d.name(), directives: d.block, name: s.name, path: s.path, firm: s.firm,
+				upstreams: s.upstreams,
+				other:     strings.TrimSpace(d.name() + " " + text(d.words[1:]))}
 			in.passes(inner)
 			in.locations(inner)
 		}

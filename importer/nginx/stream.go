@@ -34,7 +34,8 @@ func (in *instance) connect(s *scope, d *directive, target word) {
 	}
 	to, aliases := u.to()
 	if to == "" {
-		in.remark("F702", target.at, "proxy_pass "+target.text, "where "+target.text+" leads is known only when a connection comes",
+		in.remark("F702", target.at, "proxy_pass "+target.text,
+			"where "+target.text+" leads is known only when a connection comes",
 			"write a line under calls: for it")
 		return
 	}
@@ -61,5 +62,6 @@ func (in *instance) connect(s *scope, d *directive, target word) {
 	if len(aliases) > 0 {
 		in.form.Services = append(in.form.Services, topology.Service{Name: to, At: u.at, Aliases: aliases})
 	}
-	in.calls = append(in.calls, located{call: topology.Call{From: in.service, To: to, At: at, Layers: []topology.Layer{l}}})
+	in.calls = append(in.calls, located{call: topology.Call{From: in.service, To: to, At: at,
+		Layers: []topology.Layer{l}}})
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // prefixes are where the gateway's keys stand: since 2025.0 below the kind of server.
-var prefixes = []string{"spring.cloud.gateway", "spring.cloud.gateway.server.webflux", "spring.cloud.gateway.server.webmvc",
+var prefixes = []string{"spring.cloud.gateway", "spring.cloud.gateway.server.webflux",
+	"spring.cloud.gateway.server.webmvc",
 	"spring.cloud.gateway.mvc"}
 
 const gatewayName = "Spring Cloud Gateway"
@@ -47,8 +48,9 @@ func (a *application) route(g, r *tree) bool {
 	}
 	name := "route " + r.value("id")
 	if to == "" {
-		a.remark("F702", uri.here, name+" uri", "where "+uri.text+" leads could not be read", "give the placeholder a default, or write a "+
-			"line under calls: for it")
+		a.remark("F702", uri.here, name+" uri", "where "+uri.text+" leads could not be read",
+			"give the placeholder a default, or write a "+
+				"line under calls: for it")
 		return false
 	}
 	call := topology.Call{From: a.service, To: to, At: r.at}
@@ -122,7 +124,8 @@ func filtersOf(list *tree) []filter {
 }
 
 // shortcut is the order of the arguments of Retry in its short form.
-var shortcut = []string{"retries", "statuses", "methods", "backoff.firstBackoff", "backoff.maxBackoff", "backoff.factor",
+var shortcut = []string{"retries", "statuses", "methods", "backoff.firstBackoff", "backoff.maxBackoff",
+	"backoff.factor",
 	"backoff.basedOnPreviousValue"}
 
 // arg returns an argument of Retry by its name.

@@ -33,7 +33,8 @@ var haproxyConfigurations = []struct {
 	{"all, elsewhere, five", 3, []string{"retries 5", "retry-on all-retryable-errors", "option redispatch"}},
 	{"all, one retry", 2, []string{"retries 1", "retry-on all-retryable-errors"}},
 	{"all, POST taken out", 1, []string{"retry-on all-retryable-errors", "http-request disable-l7-retry if METH_POST"}},
-	{"all, all but GET taken out", 1, []string{"retry-on all-retryable-errors", "http-request disable-l7-retry unless METH_GET"}},
+	{"all, all but GET taken out", 1, []string{"retry-on all-retryable-errors",
+		"http-request disable-l7-retry unless METH_GET"}},
 	{"all, an acl takes POST out", 1, []string{"retry-on all-retryable-errors", "acl writes method POST PUT",
 		"http-request disable-l7-retry if writes"}},
 	{"all taken out", 1, []string{"retry-on all-retryable-errors", "http-request disable-l7-retry"}},
@@ -80,12 +81,14 @@ func TestHAProxyStopsWhenItsClientLeavesAsTheImporterSays(t *testing.T) {
 		var conf strings.Builder
 		lines := []string{"", "option abortonclose", "no option abortonclose"}
 		for i, line := range lines {
-			pool(&conf, fmt.Sprintf("left%d-%d", len(defaults), i), b.Addresses, "timeout server 700ms", "retry-on all-retryable-errors", line)
+			pool(&conf, fmt.Sprintf("left%d-%d", len(defaults), i), b.Addresses, "timeout server 700ms",
+				"retry-on all-retryable-errors", line)
 		}
 		form, p := startHAProxy(t, program, b, defaults, conf.String())
 		for i, line := range lines {
 			key := fmt.Sprintf("left%d-%d", len(defaults), i)
-			left := behaviour.Case{Key: key, Method: "GET", Command: "hang", Outcome: topology.Hang, Layer: layerTo(t, form, key)}
+			left := behaviour.Case{Key: key, Method: "GET", Command: "hang", Outcome: topology.Hang, Layer: layerTo(t, form,
+				key)}
 			t.Run(fmt.Sprintf("defaults %q, backend %q", defaults, line), func(t *testing.T) {
 				t.Parallel()
 				if n := behaviour.Leave(t, p, &left); (n == 1) != left.Layer.Cancels.Or(false) {

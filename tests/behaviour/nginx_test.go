@@ -39,11 +39,14 @@ var nginxConfigurations = []struct {
 	{"default", 3, "", ""},
 	{"default, one server", 1, "", ""},
 	{"default, two servers", 2, "", ""},
-	{"all words", 3, "", "proxy_next_upstream error timeout invalid_header http_500 http_502 http_503 http_504 http_403 http_404 http_429;"},
-	{"all words, all methods", 3, "", "proxy_next_upstream error timeout invalid_header http_500 http_502 http_503 http_504 http_404 " +
+	{"all words", 3, "", "proxy_next_upstream error timeout invalid_header http_500 http_502 http_503 http_504 " +
+		"http_403 http_404 http_429;"},
+	{"all words, all methods", 3, "", "proxy_next_upstream error timeout invalid_header http_500 http_502 http_503 " +
+		"http_504 http_404 " +
 		"http_429 non_idempotent;"},
 	{"all words, all methods, one server", 1, "", "proxy_next_upstream error timeout http_500 http_503 non_idempotent;"},
-	{"all words, two tries", 3, "", "proxy_next_upstream error timeout http_500 http_502 http_503 http_504 http_429; proxy_next_upstream_tries 2;"},
+	{"all words, two tries", 3, "", "proxy_next_upstream error timeout http_500 http_502 http_503 http_504 http_429; " +
+		"proxy_next_upstream_tries 2;"},
 	{"one try", 3, "", "proxy_next_upstream error timeout http_503; proxy_next_upstream_tries 1;"},
 	{"more tries than servers", 2, "", "proxy_next_upstream error timeout http_503; proxy_next_upstream_tries 9;"},
 	{"a list has no defaults", 3, "", "proxy_next_upstream http_503;"},
@@ -72,7 +75,8 @@ func TestNginxTriesAsTheImporterSays(t *testing.T) {
 	}
 	// A limit of time forbids a further try, and ends none: the third would begin after 1.6 s.
 	location(&http, "late", b.Addresses, "", "proxy_read_timeout 800ms; proxy_next_upstream_timeout 1200ms;")
-	cases = append(cases, behaviour.Case{Name: "a limit of all tries", Key: "late", Method: "GET", Command: "hang", Outcome: topology.Hang})
+	cases = append(cases, behaviour.Case{Name: "a limit of all tries", Key: "late", Method: "GET", Command: "hang",
+		Outcome: topology.Hang})
 	for k, method := range []string{"GET", "POST"} {
 		key := fmt.Sprintf("kept-%d", k)
 		location(&http, key, b.Addresses[:1], "keep", `proxy_http_version 1.1; proxy_set_header Connection "";`)
@@ -144,7 +148,8 @@ func startNginx(t *testing.T, program string, b *backend.Backend, parts string) 
 			groups = append(groups, line)
 		}
 	}
-	conf := "daemon off;\nmaster_process off;\npid " + process.File("pid") + ";\nevents { worker_connections 4096; }\nhttp {\n" +
+	conf := "daemon off;\nmaster_process off;\npid " + process.File("pid") +
+		";\nevents { worker_connections 4096; }\nhttp {\n" +
 		"access_log off;\nadd_header X-Tried $upstream_addr always;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		conf += kind + "_temp_path " + process.File(kind) + ";\n"

@@ -39,7 +39,8 @@ type Backend struct {
 // Start starts a backend with n endpoints, which ends with the test.
 func Start(t testing.TB, n int) *Backend {
 	t.Helper()
-	b := &Backend{start: time.Now(), attempts: map[string][]Attempt{}, open: map[string]int{}, changed: make(chan struct{})}
+	b := &Backend{start: time.Now(), attempts: map[string][]Attempt{}, open: map[string]int{},
+		changed: make(chan struct{})}
 	for i := range n {
 		l, err := loopback.Listen()
 		if err != nil {
@@ -89,8 +90,8 @@ func (b *Backend) serve(endpoint int, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Arrived counts an attempt, for servers that speak something else than HTTP/1.1. They call the function that it returns
-// when the attempt is over.
+// Arrived counts an attempt, for servers that speak something else than HTTP/1.1. They call the function that it
+// returns when the attempt is over.
 func (b *Backend) Arrived(endpoint int, method, path string) (over func()) {
 	b.note(func() {
 		b.attempts[path] = append(b.attempts[path], Attempt{endpoint, method, time.Since(b.start)})
