@@ -97,7 +97,7 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 	if tries.V++; tries.IsUnknown() {
 		tries.V = 0
 	}
-	spread := in.redispatches(s, p)
+	spread, atOnce := in.redispatches(s, p)
 	wait := time.Second // between two connections to one server, or the limit of one if that is less
 	if c := connect.Or(0); c > 0 && c < wait {
 		wait = c
@@ -105,8 +105,8 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 	onConnect := topology.Repeat{On: onConnection, Methods: topology.AllMethods, Tries: tries, Word: "retries",
 		At:   tries.At,
 		Wait: topology.DefaultOf(wait, in.product(), s.at), Elsewhere: spread}
-	if spread && in.takesTurns(s) {
-		onConnect.Wait = topology.DefaultOf(time.Duration(0), in.product()+", which goes to another server at once", s.at)
+	if atOnce {
+		onConnect.Wait = topology.DefaultOf(time.Duration(0), in.product()+", which redispatches at once", s.at)
 	}
 	list, _ := s.find("retry-on")
 	if list == nil {
@@ -140,15 +140,21 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 	return out
 }
 
-// redispatches reports whether a further try may go to another server.
-func (in *instance) redispatches(s *section, p *pool) bool {
-	return in.option(s, "redispatch").Or(false) && p.servers > 1
-}
-
-// takesTurns reports whether the servers take turns, so that no try waits for the one that just failed.
-func (in *instance) takesTurns(s *section) bool {
+// redispatches reports whether a further try may go to another server, and whether it does so at once, without the wait
+// before a connection to the same one. By turns or by load another server is chosen each time, whatever the interval of
+// the option says. By a hash the same one is chosen again, and the interval says at which retries there is no wait: of
+// one that is not 1 the longest waits count.
+func (in *instance) redispatches(s *section, p *pool) (elsewhere, atOnce bool) {
+	if !in.option(s, "redispatch").Or(false) || p.servers < 2 {
+		return false, false
+	}
 	kind, _, _ := strings.Cut(value(in, s, source.Text, "roundrobin", "balance").Or(""), "(")
-	return slices.Contains([]string{"roundrobin", "static-rr", "random"}, kind)
+	if slices.Contains([]string{"roundrobin", "static-rr", "random", "leastconn", "first"}, kind) {
+		return true, true
+	}
+	l, _ := s.find("option", "redispatch")
+	interval, _ := l.arg(2)
+	return false, interval.text == "1"
 }
 
 // sent returns which requests are repeated after they were sent: all, but those that disable-l7-retry takes out, in the

@@ -1,4 +1,5 @@
-// Package kong reads declarative configurations of Kong: services, the upstreams behind them, and how often each is tried.
+// Package kong reads declarative configurations of Kong: services, the upstreams behind them, and how often each is
+// tried.
 //
 // Kong repeats by nginx's rule: errors and time-outs, never an answer, and a POST only while nothing of it was sent.
 // Unlike nginx it tries one target again as often as several.

@@ -73,7 +73,7 @@ func grpcConfig(entry string) string {
 }
 
 func TestGRPCTriesAsTheImporterSays(t *testing.T) {
-	b := backend.Start(t, 0)
+	b := backend.Start(t, 1)
 	server := newGRPCServer(t, b)
 	configs := map[string]string{}
 	var cases []behaviour.Case
@@ -99,14 +99,10 @@ func TestGRPCTriesAsTheImporterSays(t *testing.T) {
 				Outcome: f.outcome, Layer: layer})
 		}
 	}
-	dead, err := loopback.Address()
-	if err != nil {
-		t.Fatal(err)
-	}
 	behaviour.Run(t, &behaviour.Product{Backend: b, Send: func(ctx context.Context, _, path string) (int, error) {
 		address := server.address
 		if strings.HasSuffix(path, "/refused") {
-			address = dead
+			address = b.Dead[0]
 		}
 		return server.call(ctx, address, configs[strings.Split(path, "/")[1]], path)
 	}}, cases)
