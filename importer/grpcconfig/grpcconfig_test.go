@@ -40,12 +40,13 @@ func TestAConfigSaysTriesAndTimesWithTheirPlaces(t *testing.T) {
 	if len(f.Policies) != 2 || len(f.Remarks) != 0 {
 		t.Fatalf("%s", f.YAML())
 	}
-	p := f.Policies[0]
+	p := f.Policies[1] // behind that of one method
 	l := p.Layer
 	for _, c := range []struct{ got, want string }{
 		{strings.Join(p.Callers, " "), "checkout"},
+		{p.Layer.Choice, "service config a.json:1:1"},
 		{strings.Join(p.Callees, " "), "orderservice order-service order"},
-		{strings.Join(f.Policies[1].Callees, " ") + " " + f.Policies[1].Layer.Match.Path, "cart /shop.v1.Cart/Get"},
+		{strings.Join(f.Policies[0].Callees, " ") + " " + f.Policies[0].Layer.Match.Path, "cart /shop.v1.Cart/Get"},
 		{l.Match.Path, "/shop.v1.OrderService/*"},
 		{l.Repeats[1].Tries.String() + " " + l.Repeats[1].At.String(), "4 (a.json:6:22) a.json:10:47"},
 		{l.Overall.String(), "2.5s (a.json:4:16)"},
@@ -59,7 +60,8 @@ func TestAConfigSaysTriesAndTimesWithTheirPlaces(t *testing.T) {
 			t.Errorf("got %s, want %s", c.got, c.want)
 		}
 	}
-	for o, want := range map[topology.Outcome]int{topology.Unavailable: 4, topology.Internal: 4, topology.Hang: 1, topology.Aborted: 1,
+	for o, want := range map[topology.Outcome]int{topology.Unavailable: 4, topology.Internal: 4, topology.Hang: 1,
+		topology.Aborted: 1,
 		topology.Refused: 4, topology.ResetSent: 4, topology.S503: 4, topology.S500: 1} {
 		if got := l.Tries(o, topology.Unsafe); got.N != want || !got.Known {
 			t.Errorf("%v: %+v, want %d", o, got, want)
@@ -80,7 +82,8 @@ func TestAMistakeSwitchesTheWholeConfigOff(t *testing.T) {
 		{`{"service": "shop.v1.Cart", "method": "Get"}`, `{"method": "Get"}`, "a.json:3:51", "package"},
 	} {
 		f := read(t, "a.json", strings.Replace(config, c.from, c.to, 1), "")
-		if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F606" || f.Remarks[0].At.String() != c.at || !strings.Contains(f.Remarks[0].Fix, c.fix) {
+		if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F606" || f.Remarks[0].At.String() != c.at ||
+			!strings.Contains(f.Remarks[0].Fix, c.fix) {
 			t.Errorf("%s: %+v", c.to, f.Remarks)
 		}
 		for _, p := range f.Policies {
@@ -111,10 +114,13 @@ func TestWhatHasNoEffectIsRemarked(t *testing.T) {
 }
 
 func TestGeneratedClientsTryUntilTheDeadline(t *testing.T) {
-	f := read(t, "pubsub_grpc_service_config.json", `{"methodConfig": [{"name": [{"service": "google.pubsub.v1.Publisher"}], "timeout": "60s",
- "retryPolicy": {"initialBackoff": "0.1s", "maxBackoff": "60s", "backoffMultiplier": 1.3, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`, "")
+	f := read(t, "pubsub_grpc_service_config.json", `{"methodConfig": [{
+ "name": [{"service": "google.pubsub.v1.Publisher"}], "timeout": "60s",
+ "retryPolicy": {"initialBackoff": "0.1s", "maxBackoff": "60s", "backoffMultiplier": 1.3,
+  "retryableStatusCodes": ["UNAVAILABLE"]}}]}`, "")
 	l := f.Policies[0].Layer
-	if got := l.Tries(topology.Unavailable, topology.Safe); got.N != topology.Unbounded || l.Product != "gapic" || len(f.Remarks) != 0 {
+	if got := l.Tries(topology.Unavailable, topology.Safe); got.N != topology.Unbounded || l.Product != "gapic" ||
+		len(f.Remarks) != 0 {
 		t.Errorf("%+v %s %+v", got, l.Product, f.Remarks)
 	}
 	if longest, ends := l.Longest(topology.Unavailable, topology.Safe); longest != time.Minute || !ends {
@@ -123,7 +129,8 @@ func TestGeneratedClientsTryUntilTheDeadline(t *testing.T) {
 }
 
 func TestCopiesRunBesideEachOther(t *testing.T) {
-	f := read(t, "a.json", `{"methodConfig": [{"name": [{}], "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.2s"}}]}`, "")
+	f := read(t, "a.json", `{"methodConfig": [{"name": [{}],
+ "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.2s"}}]}`, "")
 	h := f.Policies[0].Layer.Hedge
 	if h.Copies.V != 2 || h.Delay.V != 200*time.Millisecond {
 		t.Errorf("%+v", h)
@@ -131,8 +138,9 @@ func TestCopiesRunBesideEachOther(t *testing.T) {
 }
 
 func TestAConfigForAllMethodsIsNamedAfterItsFile(t *testing.T) {
-	for file, want := range map[string]string{"conf/orders_service_config.json": "orders", "pubsub_grpc_service_config.json": "pubsub",
-		"service_config.json": "grpc-target", "a/payments/service_config.json": "payments"} {
+	for file, want := range map[string]string{"conf/orders_service_config.json": "orders",
+		"pubsub_grpc_service_config.json": "pubsub",
+		"service_config.json":             "grpc-target", "a/payments/service_config.json": "payments"} {
 		f := read(t, file, `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`, "")
 		if got := f.Policies[0].Callees[0]; got != want {
 			t.Errorf("%s: %s, want %s", file, got, want)
@@ -149,9 +157,12 @@ func TestTheChoicesOfDNSAreAllRead(t *testing.T) {
 
 func FuzzConfigsAreReadWithoutAPanic(f *testing.F) {
 	f.Add([]byte(config))
-	f.Add([]byte(`[{"serviceConfig": {"methodConfig": [{"name": [{}, null, 3], "hedgingPolicy": {"maxAttempts": 99}}, 7]}}]`))
-	f.Add([]byte("methodConfig: [{name: [{service: a}], retryPolicy: {retryableStatusCodes: [99, -1, OK]}}]\nretryThrottling: 3\n"))
-	f.Add([]byte(`{"methodConfig": [{"name": [{"service": "a."}], "retryPolicy": {"retryableStatusCodes": ["INTERNAL"]}}]}`))
+	f.Add([]byte(`[{"serviceConfig": {"methodConfig": [{"name": [{}, null, 3],
+ "hedgingPolicy": {"maxAttempts": 99}}, 7]}}]`))
+	f.Add([]byte("methodConfig: [{name: [{service: a}], retryPolicy: {retryableStatusCodes: [99, -1, " +
+		"OK]}}]\nretryThrottling: 3\n"))
+	f.Add([]byte(`{"methodConfig": [{"name": [{"service": "a."}],
+ "retryPolicy": {"retryableStatusCodes": ["INTERNAL"]}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		docs, _ := source.YAML("f", data)
 		for _, d := range docs {

@@ -57,7 +57,8 @@ type config struct {
 func (c *config) product() string { return "gRPC " + c.version.V }
 
 func (c *config) remark(rule string, n source.Node, subject, text, fix string) {
-	c.form.Remarks = append(c.form.Remarks, topology.Remark{Rule: rule, At: n.At(), Subject: subject, Text: text, Fix: fix})
+	c.form.Remarks = append(c.form.Remarks, topology.Remark{Rule: rule, At: n.At(), Subject: subject, Text: text,
+		Fix: fix})
 }
 
 // refuse remarks what makes the client refuse the whole config.
@@ -66,14 +67,16 @@ func (c *config) refuse(n source.Node, subject, text, fix string) {
 	c.remark("F606", n, subject, text+"; gRPC refuses the whole config, and then repeats nothing", fix)
 }
 
-var topKeys = []string{"methodConfig", "retryThrottling", "loadBalancingConfig", "loadBalancingPolicy", "healthCheckConfig",
+var topKeys = []string{"methodConfig", "retryThrottling", "loadBalancingConfig", "loadBalancingPolicy",
+	"healthCheckConfig",
 	"appSpecificConfig"}
 
 func (c *config) read() {
 	c.seen = map[string]bool{}
 	before := len(c.form.Policies)
 	if p := c.root.Get("retryPolicy"); p.Exists() {
-		c.remark("F602", p, "retryPolicy", "a retryPolicy beside methodConfig has no effect", "move it into an entry of methodConfig")
+		c.remark("F602", p, "retryPolicy", "a retryPolicy beside methodConfig has no effect",
+			"move it into an entry of methodConfig")
 	}
 	for _, r := range c.root.Unknown("gRPC", "service config", append([]string{"retryPolicy"}, topKeys...)...) {
 		if !strings.HasPrefix(r.Subject, "service config $") {
@@ -84,11 +87,26 @@ func (c *config) read() {
 	for _, m := range c.root.Get("methodConfig").Items() {
 		c.method(m, budget)
 	}
+	slices.SortStableFunc(c.form.Policies[before:], func(a,
+		b topology.Policy) int { // the narrowest name is looked at first
+		return breadth(a.Layer.Match.Path) - breadth(b.Layer.Match.Path)
+	})
 	for i := before; i < len(c.form.Policies) && c.refused; i++ {
 		l := &c.form.Policies[i].Layer // nothing of it is in force
-		*l = topology.Layer{Kind: l.Kind, Product: l.Product, Version: l.Version, Name: l.Name + " (refused)", At: l.At, Match: l.Match,
+		*l = topology.Layer{Kind: l.Kind, Choice: l.Choice, Product: l.Product, Version: l.Version, Name: l.Name +
+			" (refused)", At: l.At, Match: l.Match,
 			Cancels: l.Cancels}
 	}
+}
+
+func breadth(path string) int {
+	switch {
+	case path == "":
+		return 2
+	case strings.HasSuffix(path, "/*"):
+		return 1
+	}
+	return 0
 }
 
 // throttle reads the budget that all methods share.
@@ -97,7 +115,8 @@ func (c *config) throttle() topology.Budget {
 	if !n.Exists() {
 		return topology.Budget{}
 	}
-	b := topology.Budget{Tokens: scalar(c, n.Get("maxTokens"), source.Float), Ratio: scalar(c, n.Get("tokenRatio"), source.Float)}
+	b := topology.Budget{Tokens: scalar(c, n.Get("maxTokens"), source.Float), Ratio: scalar(c, n.Get("tokenRatio"),
+		source.Float)}
 	if most, ok := b.Tokens.Get(); !b.Tokens.IsUnknown() && (!ok || most <= 0 || most > 1000) {
 		c.refuse(n, "retryThrottling maxTokens", "maxTokens must be above 0 and at most 1000", "write for example 10")
 	}
@@ -121,27 +140,30 @@ func scalar[T topology.Scalar](c *config, n source.Node, parse func(string) (T, 
 
 // method reads one entry of methodConfig.
 func (c *config) method(m source.Node, budget topology.Budget) {
+	retry, hedge := m.Get("retryPolicy"), m.Get("hedgingPolicy")
+	copies := topology.Hedge{}
+	if hedge.Exists() && !retry.Exists() {
+		copies = c.hedge(hedge)
+	}
 	l := topology.Layer{Kind: topology.Client, Product: "grpc", Version: c.version, At: m.At(),
-		Overall: scalar(c, m.Get("timeout"), duration),
+		Overall: scalar(c, m.Get("timeout"), duration), Hedge: copies, Budget: budget,
 		Cancels: topology.DefaultOf(true, c.product(), m.At())}
 	for _, r := range m.Unknown("gRPC", "methodConfig", "name", "timeout", "retryPolicy", "hedgingPolicy", "waitForReady",
 		"maxRequestMessageBytes", "maxResponseMessageBytes", "description", "comment") {
 		c.form.Remarks = append(c.form.Remarks, r)
 	}
-	retry, hedge := m.Get("retryPolicy"), m.Get("hedgingPolicy")
 	if retry.Exists() && hedge.Exists() {
-		c.remark("F603", hedge, "hedgingPolicy", "a method has a retryPolicy or a hedgingPolicy, not both; grpc-go ignores the second, "+
-			"others refuse the config", "remove one")
+		c.remark("F603", hedge, "hedgingPolicy",
+			"a method has a retryPolicy or a hedgingPolicy, not both; grpc-go ignores the second, "+
+				"others refuse the config", "remove one")
 	}
-	switch {
-	case retry.Exists():
-		c.retry(retry, &l, budget)
-	case hedge.Exists():
-		c.hedge(hedge, &l)
-		l.Budget = budget
+	if retry.Exists() {
+		c.retry(retry, &l)
 	}
-	if l.Repeats == nil && l.Hedge == (topology.Hedge{}) && l.Overall.IsZero() {
-		return
+	if l.Repeats == nil && copies == (topology.Hedge{}) {
+		if l.Budget = (topology.Budget{}); l.Overall.IsZero() {
+			return
+		}
 	}
 	names := m.Get("name").Items()
 	for _, name := range names {
@@ -152,7 +174,7 @@ func (c *config) method(m source.Node, budget topology.Budget) {
 		}
 		c.seen[full] = true
 		one := l
-		one.At = name.At()
+		one.At, one.Choice = name.At(), "service config "+c.root.At().String()
 		one.Name, one.Match.Path = c.title(service, method), full
 		if method == "" {
 			one.Match.Path = "/" + service + "/*"

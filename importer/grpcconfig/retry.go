@@ -17,7 +17,8 @@ const mostAttempts = 5
 // outcomes are those that a client of gRPC sees as a code. What a proxy answers without a code becomes one by gRPC's
 // table.
 var outcomes = map[string][]topology.Outcome{
-	"UNAVAILABLE": {topology.Unavailable, topology.Refused, topology.ResetUnsent, topology.ResetSent, topology.S429, topology.S502,
+	"UNAVAILABLE": {topology.Unavailable, topology.Refused, topology.ResetUnsent, topology.ResetSent, topology.S429,
+		topology.S502,
 		topology.S503, topology.S504},
 	"UNKNOWN":            {topology.UnknownCode, topology.S500},
 	"INTERNAL":           {topology.Internal},
@@ -28,8 +29,10 @@ var outcomes = map[string][]topology.Outcome{
 }
 
 // codes are gRPC's status codes, by their numbers.
-var codes = []string{"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL",
+var codes = []string{"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
+	"ALREADY_EXISTS",
+	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+	"INTERNAL",
 	"UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"}
 
 // code reads a status code as a config writes it: its name or its number.
@@ -56,14 +59,14 @@ func duration(word string) (time.Duration, error) {
 var retryKeys = []string{"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier", "retryableStatusCodes"}
 
 // retry reads a retryPolicy. Without maxAttempts, and with a timeout, it is the dialect of Google's generated clients.
-func (c *config) retry(n source.Node, l *topology.Layer, budget topology.Budget) {
-	c.form.Remarks = append(c.form.Remarks, n.Unknown("gRPC", "retryPolicy", append([]string{"perAttemptRecvTimeout"}, retryKeys...)...)...)
+func (c *config) retry(n source.Node, l *topology.Layer) {
+	c.form.Remarks = append(c.form.Remarks, n.Unknown("gRPC", "retryPolicy", append([]string{"perAttemptRecvTimeout"},
+		retryKeys...)...)...)
 	l.Backoff = topology.Backoff{First: scalar(c, n.Get("initialBackoff"), duration),
 		Max:        scalar(c, n.Get("maxBackoff"), duration),
 		Multiplier: scalar(c, n.Get("backoffMultiplier"), source.Float),
 		Jitter:     topology.DefaultOf("±20%", c.product(), n.At()),
 		RetryAfter: topology.DefaultOf(true, c.product()+", which obeys the server's pushback", n.At())}
-	l.Budget = budget
 	tries := scalar(c, n.Get("maxAttempts"), source.Int)
 	if tries.IsZero() && !l.Overall.IsZero() {
 		c.generated(n, l)
@@ -76,7 +79,8 @@ func (c *config) retry(n source.Node, l *topology.Layer, budget topology.Budget)
 	positive(c, n, "backoffMultiplier", l.Backoff.Multiplier)
 	list := n.Get("retryableStatusCodes")
 	if len(list.Items()) == 0 {
-		c.refuse(n, "retryPolicy retryableStatusCodes", "retryableStatusCodes is missing or empty", `write for example ["UNAVAILABLE"]`)
+		c.refuse(n, "retryPolicy retryableStatusCodes", "retryableStatusCodes is missing or empty",
+			`write for example ["UNAVAILABLE"]`)
 	}
 	for _, item := range list.Items() {
 		name := scalar(c, item, code)
@@ -93,12 +97,15 @@ func (c *config) attempts(n source.Node, tries topology.Value[int]) topology.Val
 	switch {
 	case tries.IsUnknown():
 	case !ok:
-		c.refuse(n, "retryPolicy maxAttempts", "maxAttempts is missing", "write how many tries a call may make in all, 2 to 5")
+		c.refuse(n, "retryPolicy maxAttempts", "maxAttempts is missing",
+			"write how many tries a call may make in all, 2 to 5")
 	case most < 2:
-		c.refuse(n.Get("maxAttempts"), "retryPolicy maxAttempts", fmt.Sprintf("maxAttempts is %d, and counts the first try", most),
+		c.refuse(n.Get("maxAttempts"), "retryPolicy maxAttempts",
+			fmt.Sprintf("maxAttempts is %d, and counts the first try", most),
 			"write 2 to 5, or remove the retryPolicy")
 	case most > mostAttempts:
-		c.remark("F602", n.Get("maxAttempts"), "retryPolicy maxAttempts", fmt.Sprintf("maxAttempts %d counts as %d", most, mostAttempts),
+		c.remark("F602", n.Get("maxAttempts"), "retryPolicy maxAttempts", fmt.Sprintf("maxAttempts %d counts as %d", most,
+			mostAttempts),
 			fmt.Sprintf("write %d, or raise the limit in the client's code", mostAttempts))
 		tries.V = mostAttempts
 	}
@@ -120,8 +127,9 @@ func (c *config) generated(n source.Node, l *topology.Layer) {
 }
 
 // hedge reads a hedgingPolicy.
-func (c *config) hedge(n source.Node, l *topology.Layer) {
-	c.form.Remarks = append(c.form.Remarks, n.Unknown("gRPC", "hedgingPolicy", "maxAttempts", "hedgingDelay", "nonFatalStatusCodes")...)
+func (c *config) hedge(n source.Node) topology.Hedge {
+	c.form.Remarks = append(c.form.Remarks, n.Unknown("gRPC", "hedgingPolicy", "maxAttempts", "hedgingDelay",
+		"nonFatalStatusCodes")...)
 	copies := scalar(c, n.Get("maxAttempts"), source.Int)
 	switch most, ok := copies.Get(); {
 	case copies.IsUnknown():
@@ -134,5 +142,5 @@ func (c *config) hedge(n source.Node, l *topology.Layer) {
 	if delay.IsZero() {
 		delay = topology.DefaultOf(time.Duration(0), c.product()+", which sends all copies at once", n.At())
 	}
-	l.Hedge = topology.Hedge{Copies: copies, Delay: delay}
+	return topology.Hedge{Copies: copies, Delay: delay}
 }

@@ -47,36 +47,45 @@ func TestTriesAreThoseOfTheRealProgram(t *testing.T) {
 		want    int
 		longest time.Duration
 	}{
-		"dead port":                        {1, "", topology.Refused, post, 4, 3 * time.Second},
-		"dead port, short connect limit":   {1, "timeout connect 300ms\n", topology.Refused, get, 4, 900 * time.Millisecond},
-		"503":                              {3, "", topology.S503, get, 1, 0},
-		"hang":                             {1, "", topology.Hang, get, 1, time.Second},
-		"all, hang":                        {1, all, topology.Hang, post, 4, 4 * time.Second},
-		"all, 503":                         {1, all, topology.S503, post, 4, 0},
-		"all, close":                       {1, all, topology.ResetSent, get, 4, 0},
-		"all, 429":                         {1, all, topology.S429, get, 1, 0},
-		"all, 404":                         {1, all, topology.S4xx, get, 1, 0},
-		"all, dead port":                   {1, all, topology.Refused, get, 4, 3 * time.Second},
-		"no retries":                       {1, "retries 0\n", topology.Refused, get, 1, 0},
-		"retries 5, elsewhere":             {3, "retries 5\noption redispatch\n", topology.Refused, get, 6, 0},
-		"retries 5, on the same server":    {3, "retries 5\n", topology.Refused, get, 6, 5 * time.Second},
-		"elsewhere, of one server":         {1, "option redispatch\n", topology.Refused, get, 4, 3 * time.Second},
-		"elsewhere, by connections":        {3, "option redispatch\nbalance leastconn\n", topology.Refused, get, 4, 3 * time.Second},
-		"a list without connections":       {1, "retry-on 503\n", topology.Refused, get, 1, 0},
-		"a list without connections, 503":  {1, "retry-on 503\n", topology.S503, post, 4, 0},
-		"POST taken out":                   {1, all + "http-request disable-l7-retry if METH_POST\n", topology.S503, post, 1, 0},
-		"POST taken out, GET":              {1, all + "http-request disable-l7-retry if METH_POST\n", topology.S503, get, 4, 0},
-		"POST taken out, dead port":        {1, all + "http-request disable-l7-retry if METH_POST\n", topology.Refused, post, 4, 3 * time.Second},
-		"all but GET taken out":            {1, all + "http-request disable-l7-retry unless METH_GET\n", topology.S503, post, 1, 0},
-		"an acl takes POST out":            {1, all + "acl w method POST PUT\nhttp-request disable-l7-retry if w\n", topology.S503, post, 1, 0},
-		"a condition that is about a path": {1, all + "http-request disable-l7-retry if { path /x }\n", topology.S503, post, 4, 0},
-		"all taken out":                    {1, all + "http-request disable-l7-retry\n", topology.S503, get, 1, 0},
-		"tcp":                              {1, "mode tcp\n" + all, topology.S503, get, 1, 0},
-		"tcp, dead port":                   {1, "mode tcp\n", topology.Refused, get, 4, 3 * time.Second},
+		"dead port":                      {1, "", topology.Refused, post, 4, 3 * time.Second},
+		"dead port, short connect limit": {1, "timeout connect 300ms\n", topology.Refused, get, 4, 900 * time.Millisecond},
+		"503":                            {3, "", topology.S503, get, 1, 0},
+		"hang":                           {1, "", topology.Hang, get, 1, time.Second},
+		"all, hang":                      {1, all, topology.Hang, post, 4, 4 * time.Second},
+		"all, 503":                       {1, all, topology.S503, post, 4, 0},
+		"all, close":                     {1, all, topology.ResetSent, get, 4, 0},
+		"all, 429":                       {1, all, topology.S429, get, 1, 0},
+		"all, 404":                       {1, all, topology.S4xx, get, 1, 0},
+		"all, dead port":                 {1, all, topology.Refused, get, 4, 3 * time.Second},
+		"no retries":                     {1, "retries 0\n", topology.Refused, get, 1, 0},
+		"retries 5, elsewhere":           {3, "retries 5\noption redispatch\n", topology.Refused, get, 6, 0},
+		"retries 5, on the same server":  {3, "retries 5\n", topology.Refused, get, 6, 5 * time.Second},
+		"elsewhere, of one server":       {1, "option redispatch\n", topology.Refused, get, 4, 3 * time.Second},
+		"elsewhere, by connections": {3, "option redispatch\nbalance leastconn\n", topology.Refused, get, 4,
+			3 * time.Second},
+		"a list without connections":      {1, "retry-on 503\n", topology.Refused, get, 1, 0},
+		"a list without connections, 503": {1, "retry-on 503\n", topology.S503, post, 4, 0},
+		"POST taken out": {1, all + "http-request disable-l7-retry if METH_POST\n", topology.S503, post,
+			1, 0},
+		"POST taken out, GET": {1, all + "http-request disable-l7-retry if METH_POST\n", topology.S503, get,
+			4, 0},
+		"POST taken out, dead port": {1, all + "http-request disable-l7-retry if METH_POST\n", topology.Refused,
+			post, 4, 3 * time.Second},
+		"all but GET taken out": {1, all + "http-request disable-l7-retry unless METH_GET\n", topology.S503,
+			post, 1, 0},
+		"an acl takes POST out": {1, all + "acl w method POST PUT\nhttp-request disable-l7-retry if w\n",
+			topology.S503, post, 1, 0},
+		"a condition that is about a path": {1, all + "http-request disable-l7-retry if { path /x }\n", topology.S503,
+			post, 4, 0},
+		"all taken out":  {1, all + "http-request disable-l7-retry\n", topology.S503, get, 1, 0},
+		"tcp":            {1, "mode tcp\n" + all, topology.S503, get, 1, 0},
+		"tcp, dead port": {1, "mode tcp\n", topology.Refused, get, 4, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := one(t, read(t, "haproxy.cfg", "defaults\n  mode http\n  timeout connect 5s\n  timeout server 1s\nlisten orders\n bind :80\n"+
-				c.lines+strings.Join([]string{" server a 10.0.0.1:80", " server b 10.0.0.2:80", " server c 10.0.0.3:80"}[:c.servers], "\n")))
+			l := one(t, read(t, "haproxy.cfg", "defaults\n  mode http\n  timeout connect 5s\n  timeout server 1s\nlisten "+
+				"orders\n bind :80\n"+
+				c.lines+strings.Join([]string{" server a 10.0.0.1:80", " server b 10.0.0.2:80",
+				" server c 10.0.0.3:80"}[:c.servers], "\n")))
 			if got := l.Tries(c.outcome, c.method); got.N != c.want || !got.Known {
 				t.Errorf("%+v, want %d", got, c.want)
 			}
@@ -151,9 +160,11 @@ func TestItStopsOnlyWhereBothSidesSaySo(t *testing.T) {
 		defaults, backend string
 		want              bool
 		remarks           int
-	}{{"", "", false, 0}, {"", "option abortonclose", false, 1}, {"option abortonclose", "no option abortonclose", false, 0},
+	}{{"", "", false, 0}, {"", "option abortonclose", false, 1}, {"option abortonclose", "no option abortonclose",
+		false, 0},
 		{"option abortonclose", "", true, 0}, {"option abortonclose", "option abortonclose", true, 0}} {
-		f := read(t, "f.cfg", "defaults\n  mode http\n  "+c.defaults+"\nfrontend f\n  bind :80\n  default_backend b\nbackend b\n  "+c.backend+
+		f := read(t, "f.cfg", "defaults\n  mode http\n  "+c.defaults+"\nfrontend f\n  bind :80\n  default_backend "+
+			"b\nbackend b\n  "+c.backend+
 			"\n  server s b:80\n")
 		if l := one(t, f); l.Cancels.V != c.want || len(f.Remarks) != c.remarks {
 			t.Errorf("%q, %q: %s, remarks %+v", c.defaults, c.backend, l.Cancels, f.Remarks)
@@ -162,7 +173,8 @@ func TestItStopsOnlyWhereBothSidesSaySo(t *testing.T) {
 }
 
 func TestWordsAreTakenApartAsHAProxyDoes(t *testing.T) {
-	f := read(t, "haproxy.cfg", "defaults # x\n  mode http\n  timeout   server\t'2s' # y\n  log-format \"%ci \\\"x#y\\\" timeout\"\nlisten a\n"+
+	f := read(t, "haproxy.cfg", "defaults # x\n  mode http\n  timeout   server\t'2s' # y\n  log-format \"%ci "+
+		"\\\"x#y\\\" timeout\"\nlisten a\n"+
 		"  bind :80\n  server s a:80\n  retries \"5\"\n")
 	l := one(t, f)
 	if l.PerTry.String() != "2s (inherited from defaults; haproxy.cfg:3:20)" || l.Tries(topology.Refused, get).N != 6 {
@@ -209,7 +221,8 @@ func TestABackendChosenByAnExpressionIsUsed(t *testing.T) {
 }
 
 func TestOtherFilesAreNotHAProxy(t *testing.T) {
-	for _, text := range []string{"backend:\n  server: x\n", "http { upstream a { server b; } }", "[global]\n  option = 1\n",
+	for _, text := range []string{"backend:\n  server: x\n", "http { upstream a { server b; } }",
+		"[global]\n  option = 1\n",
 		"backend \"s3\" {\n  bucket = 1\n}\n", ""} {
 		docs, _ := source.YAML("f", []byte(text))
 		d := source.Document{File: "f", Data: []byte(text)}
@@ -223,8 +236,10 @@ func TestOtherFilesAreNotHAProxy(t *testing.T) {
 }
 
 func FuzzConfigurationsAreReadWithoutAPanic(f *testing.F) {
-	f.Add("defaults a\n retries 2\ndefaults b from a\n mode http\nlisten x from b\n server s a:1 maxconn 3 observe layer7\n retry-on 503 all-retryable-errors\n")
-	f.Add("frontend f\n use_backend %[x]\nbackend b\n server-template s 1-9 {{ a }}:1 \\\n http-request disable-l7-retry if !METH_GET or { method POST }\n timeout server 9d # '\n\"")
+	f.Add("defaults a\n retries 2\ndefaults b from a\n mode http\nlisten x from b\n server s a:1 maxconn 3 observe " +
+		"layer7\n retry-on 503 all-retryable-errors\n")
+	f.Add("frontend f\n use_backend %[x]\nbackend b\n server-template s 1-9 {{ a }}:1 \\\n http-request " +
+		"disable-l7-retry if !METH_GET or { method POST }\n timeout server 9d # '\n\"")
 	f.Add("defaults x from x\nbackend from\n server")
 	f.Fuzz(func(t *testing.T, a string) {
 		form := haproxy.Read([]source.Document{{File: "a", Data: []byte(a)}}, source.Assume{})

@@ -12,16 +12,18 @@ import (
 // layer is one backend.
 func (in *instance) layer(s *section, p *pool, entrances []*section) topology.Layer {
 	l := topology.Layer{Kind: topology.Gateway, Product: "haproxy", Version: in.version,
-		Name: strings.TrimSpace(s.kind + " " + s.name), At: s.at,
+		Name: strings.TrimSpace(s.kind + " " + s.name), At: s.at, Choice: "haproxy " + in.service,
 		PerTry:    value(in, s, duration, 0, "timeout", "server"),
 		Connect:   value(in, s, duration, 0, "timeout", "connect"),
 		Overall:   topology.DefaultOf(time.Duration(0), in.product()+", which has no limit of all tries", s.at),
 		Endpoints: p.count(),
-		Backoff:   topology.Backoff{First: topology.DefaultOf(time.Duration(0), in.product()+", which has no back-off", s.at)},
-		Cancels:   in.cancels(s, entrances),
+		Backoff: topology.Backoff{First: topology.DefaultOf(time.Duration(0), in.product()+", which has no back-off",
+			s.at)},
+		Cancels: in.cancels(s, entrances),
 	}
 	web := value(in, s, source.Text, "tcp", "mode").Or("tcp") == "http"
-	l.Answers = []topology.Answer{{After: topology.Refused, Gives: topology.S503}, {After: topology.ResetUnsent, Gives: topology.S503},
+	l.Answers = []topology.Answer{{After: topology.Refused, Gives: topology.S503}, {After: topology.ResetUnsent,
+		Gives: topology.S503},
 		{After: topology.ResetSent, Gives: topology.S502}, {After: topology.Hang, Gives: topology.S504}}
 	if !web {
 		l.Answers = []topology.Answer{{After: topology.Refused, Gives: topology.ResetSent},
@@ -45,8 +47,9 @@ func (in *instance) cancels(s *section, entrances []*section) topology.Value[boo
 	for _, e := range entrances {
 		if off := in.option(e, "abortonclose"); !off.Or(true) {
 			if own.Origin == topology.Written {
-				in.remark("F602", own.At, s.kind+" "+s.name+" abortonclose", "option abortonclose has no effect here alone: the frontend "+
-					e.name+" does not have it", "write it in the defaults section of both")
+				in.remark("F602", own.At, s.kind+" "+s.name+" abortonclose",
+					"option abortonclose has no effect here alone: the frontend "+
+						e.name+" does not have it", "write it in the defaults section of both")
 			}
 			return off
 		}
@@ -59,7 +62,8 @@ func (in *instance) ejection(p *pool) topology.Ejection {
 	if p.observed == nil {
 		return topology.Ejection{}
 	}
-	e := topology.Ejection{Consecutive: topology.DefaultOf(10, in.product(), p.at), MaxShare: topology.DefaultOf(1.0, in.product(), p.at)}
+	e := topology.Ejection{Consecutive: topology.DefaultOf(10, in.product(), p.at), MaxShare: topology.DefaultOf(1.0,
+		in.product(), p.at)}
 	for i, w := range p.observed {
 		if v, ok := p.observed.arg(i + 1); ok && w.text == "error-limit" {
 			e.Consecutive, _ = source.Word(v.text, v.at, source.Int)
@@ -72,13 +76,18 @@ func (in *instance) ejection(p *pool) topology.Ejection {
 var onConnection = []topology.Outcome{topology.Refused, topology.ResetUnsent}
 
 // retryWords are the words of retry-on. Some have no outcome of their own: a broken answer, refused early data, 501.
-var retryWords = map[string][]topology.Outcome{"none": nil, "conn-failure": onConnection, "empty-response": {topology.ResetSent},
-	"junk-response": nil, "response-timeout": {topology.Hang}, "0rtt-rejected": nil, "401": {topology.S4xx}, "403": {topology.S4xx},
-	"404": {topology.S4xx}, "408": {topology.S408}, "421": nil, "425": {topology.S4xx}, "429": {topology.S429}, "500": {topology.S500},
+var retryWords = map[string][]topology.Outcome{"none": nil, "conn-failure": onConnection,
+	"empty-response": {topology.ResetSent},
+	"junk-response":  nil, "response-timeout": {topology.Hang}, "0rtt-rejected": nil, "401": {topology.S4xx},
+	"403": {topology.S4xx},
+	"404": {topology.S4xx}, "408": {topology.S408}, "421": nil, "425": {topology.S4xx}, "429": {topology.S429},
+	"500": {topology.S500},
 	"501": nil, "502": {topology.S502}, "503": {topology.S503}, "504": {topology.S504},
-	"all-retryable-errors": {topology.ResetSent, topology.Hang, topology.S500, topology.S502, topology.S503, topology.S504}}
+	"all-retryable-errors": {topology.ResetSent, topology.Hang, topology.S500, topology.S502, topology.S503,
+		topology.S504}}
 
-var retryOrder = []string{"all-retryable-errors", "conn-failure", "empty-response", "response-timeout", "junk-response", "0rtt-rejected",
+var retryOrder = []string{"all-retryable-errors", "conn-failure", "empty-response", "response-timeout",
+	"junk-response", "0rtt-rejected",
 	"none", "401", "403", "404", "408", "421", "425", "429", "500", "501", "502", "503", "504"}
 
 // repeats returns what a backend repeats.
@@ -88,23 +97,25 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 	if tries.V++; tries.IsUnknown() {
 		tries.V = 0
 	}
-	spread := in.redispatches(s, p)
+	spread, atOnce := in.redispatches(s, p)
 	wait := time.Second // between two connections to one server, or the limit of one if that is less
 	if c := connect.Or(0); c > 0 && c < wait {
 		wait = c
 	}
-	onConnect := topology.Repeat{On: onConnection, Methods: topology.AllMethods, Tries: tries, Word: "retries", At: tries.At,
+	onConnect := topology.Repeat{On: onConnection, Methods: topology.AllMethods, Tries: tries, Word: "retries",
+		At:   tries.At,
 		Wait: topology.DefaultOf(wait, in.product(), s.at), Elsewhere: spread}
-	if spread && in.takesTurns(s) {
-		onConnect.Wait = topology.DefaultOf(time.Duration(0), in.product()+", which goes to another server at once", s.at)
+	if atOnce {
+		onConnect.Wait = topology.DefaultOf(time.Duration(0), in.product()+", which redispatches at once", s.at)
 	}
 	list, _ := s.find("retry-on")
 	if list == nil {
 		return []topology.Repeat{onConnect}
 	}
 	if !web {
-		in.remark("F602", list[0].at, s.kind+" "+s.name+" retry-on", "retry-on has no effect in mode tcp, where only connections "+
-			"are tried again", "set mode http, or remove the line")
+		in.remark("F602", list[0].at, s.kind+" "+s.name+" retry-on",
+			"retry-on has no effect in mode tcp, where only connections "+
+				"are tried again", "set mode http, or remove the line")
 		return []topology.Repeat{onConnect}
 	}
 	methods := in.sent(s, entrances)
@@ -112,7 +123,8 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 	for _, w := range list[1:] {
 		on, known := retryWords[w.text]
 		if !known && source.Template(w.text) == "" {
-			in.remark("F601", w.at, s.kind+" "+s.name+" retry-on "+w.text, "HAProxy knows no "+w.text+" here, and does not start with it",
+			in.remark("F601", w.at, s.kind+" "+s.name+" retry-on "+w.text,
+				"HAProxy knows no "+w.text+" here, and does not start with it",
 				source.Meant(w.text, retryOrder))
 			continue
 		}
@@ -128,15 +140,21 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 	return out
 }
 
-// redispatches reports whether a further try may go to another server.
-func (in *instance) redispatches(s *section, p *pool) bool {
-	return in.option(s, "redispatch").Or(false) && p.servers > 1
-}
-
-// takesTurns reports whether the servers take turns, so that no try waits for the one that just failed.
-func (in *instance) takesTurns(s *section) bool {
+// redispatches reports whether a further try may go to another server, and whether it does so at once, without the wait
+// before a connection to the same one. By turns or by load another server is chosen each time, whatever the interval of
+// the option says. By a hash the same one is chosen again, and the interval says at which retries there is no wait: of
+// one that is not 1 the longest waits count.
+func (in *instance) redispatches(s *section, p *pool) (elsewhere, atOnce bool) {
+	if !in.option(s, "redispatch").Or(false) || p.servers < 2 {
+		return false, false
+	}
 	kind, _, _ := strings.Cut(value(in, s, source.Text, "roundrobin", "balance").Or(""), "(")
-	return slices.Contains([]string{"roundrobin", "static-rr", "random"}, kind)
+	if slices.Contains([]string{"roundrobin", "static-rr", "random", "leastconn", "first"}, kind) {
+		return true, true
+	}
+	l, _ := s.find("option", "redispatch")
+	interval, _ := l.arg(2)
+	return false, interval.text == "1"
 }
 
 // sent returns which requests are repeated after they were sent: all, but those that disable-l7-retry takes out, in the

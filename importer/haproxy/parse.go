@@ -52,8 +52,10 @@ type section struct {
 }
 
 // keywords begin a section.
-var keywords = []string{"global", "defaults", "frontend", "backend", "listen", "peers", "resolvers", "mailers", "userlist", "cache",
-	"program", "http-errors", "ring", "fcgi-app", "log-forward", "log-profile", "crt-store", "traces", "acme", "healthcheck"}
+var keywords = []string{"global", "defaults", "frontend", "backend", "listen", "peers", "resolvers", "mailers",
+	"userlist", "cache",
+	"program", "http-errors", "ring", "fcgi-app", "log-forward", "log-profile", "crt-store", "traces", "acme",
+	"healthcheck"}
 
 // sections reads documents one after the other, as HAProxy does with several files: a proxy inherits the defaults
 // section that stands before it, or the one that it names.

@@ -16,7 +16,8 @@ const assumedVersion = "3.2"
 
 var (
 	opening = regexp.MustCompile(`(?m)^(global|defaults|frontend|backend|listen)\b[^:={};]*$`)
-	inside  = regexp.MustCompile(`(?m)^[ \t]+(mode[ \t]+(http|tcp)|bind|server|server-template|timeout|retries|retry-on|balance|` +
+	inside  = regexp.MustCompile(`(?m)^[ \t]+(mode[ \t]+(http|tcp)|bind|server|server-template|timeout|retries|` +
+		`retry-on|balance|` +
 		`default_backend|use_backend|option|maxconn|daemon|default-server)\b[^={};]*`)
 )
 
@@ -164,10 +165,12 @@ func (s *section) inherited(keyword string) []line {
 }
 
 // gone are keywords of former versions, which HAProxy refuses since 2.1.
-var gone = map[string]string{"contimeout": "timeout connect", "clitimeout": "timeout client", "srvtimeout": "timeout server",
+var gone = map[string]string{"contimeout": "timeout connect", "clitimeout": "timeout client",
+	"srvtimeout": "timeout server",
 	"redispatch": "option redispatch", "reqadd": "http-request add-header", "block": "http-request deny"}
 
-var timeouts = []string{"server", "connect", "client", "queue", "check", "http-request", "http-keep-alive", "tunnel", "tarpit",
+var timeouts = []string{"server", "connect", "client", "queue", "check", "http-request", "http-keep-alive", "tunnel",
+	"tarpit",
 	"client-fin", "server-fin", "client-hs"}
 
 // check remarks what HAProxy refuses or ignores.
@@ -177,7 +180,8 @@ func (in *instance) check(s *section) {
 	}
 	for _, l := range s.lines {
 		if now := gone[l[0].text]; now != "" {
-			in.remark("F606", l[0].at, s.kind+" "+l[0].text, "HAProxy does not start with "+l[0].text+", which was removed in 2.1",
+			in.remark("F606", l[0].at, s.kind+" "+l[0].text,
+				"HAProxy does not start with "+l[0].text+", which was removed in 2.1",
 				"write "+now)
 		}
 		if w, ok := l.arg(1); ok && l.is("timeout") && !slices.Contains(timeouts, w.text) && source.Template(w.text) == "" {

@@ -73,7 +73,8 @@ func (in *instance) pass(s *scope, prefix string, d *directive, target word) {
 	}
 	to, aliases := u.to()
 	if to == "" {
-		in.remark("F702", target.at, d.name()+" "+target.text, "where "+target.text+" leads is known only when a request comes",
+		in.remark("F702", target.at, d.name()+" "+target.text,
+			"where "+target.text+" leads is known only when a request comes",
 			"write a line under calls: for it, or name the upstream")
 		return
 	}
@@ -82,15 +83,15 @@ func (in *instance) pass(s *scope, prefix string, d *directive, target word) {
 	if len(aliases) > 0 {
 		in.form.Services = append(in.form.Services, topology.Service{Name: to, At: u.at, Aliases: aliases})
 	}
-	in.calls++
-	in.form.Calls = append(in.form.Calls, topology.Call{From: in.service, To: to, At: d.at(),
-		Layers: []topology.Layer{in.layer(s, prefix, d, u)}})
+	in.calls = append(in.calls, located{topology.Call{From: in.service, To: to, At: d.at(),
+		Layers: []topology.Layer{in.layer(s, prefix, d, u)}}, s.rank()})
 }
 
 // layer is one location that passes its requests to an upstream.
 func (in *instance) layer(s *scope, prefix string, d *directive, u *upstream) topology.Layer {
 	at := d.at()
 	l := topology.Layer{Kind: topology.Gateway, Product: "nginx", Version: in.version, Name: s.title(), At: at,
+		Choice:    "nginx " + in.service,
 		Match:     topology.Match{Host: s.name, Path: s.path, Other: s.other},
 		PerTry:    value(in, s, prefix+"_read_timeout", duration, 60*time.Second, at),
 		Connect:   value(in, s, prefix+"_connect_timeout", duration, 60*time.Second, at),

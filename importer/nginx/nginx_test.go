@@ -50,13 +50,14 @@ func TestTriesAreThoseOfTheRealProgram(t *testing.T) {
 		want    int
 		longest time.Duration
 	}{
-		"503, default list":          {3, "", "", topology.S503, get, 1, 0},
-		"GET reset":                  {3, "", "", topology.ResetSent, get, 3, 0},
-		"GET hang":                   {3, "", "", topology.Hang, get, 3, 3 * time.Second},
-		"POST reset":                 {3, "", "", topology.ResetSent, post, 1, 0},
-		"POST hang":                  {3, "", "", topology.Hang, post, 1, time.Second},
-		"POST refused":               {3, "", "", topology.Refused, post, 3, 0},
-		"POST 503, non-idempotent":   {3, "proxy_next_upstream error non_idempotent http_503;", "", topology.S503, post, 3, 0},
+		"503, default list": {3, "", "", topology.S503, get, 1, 0},
+		"GET reset":         {3, "", "", topology.ResetSent, get, 3, 0},
+		"GET hang":          {3, "", "", topology.Hang, get, 3, 3 * time.Second},
+		"POST reset":        {3, "", "", topology.ResetSent, post, 1, 0},
+		"POST hang":         {3, "", "", topology.Hang, post, 1, time.Second},
+		"POST refused":      {3, "", "", topology.Refused, post, 3, 0},
+		"POST 503, non-idempotent": {3, "proxy_next_upstream error non_idempotent http_503;", "", topology.S503, post, 3,
+			0},
 		"POST 503":                   {3, "proxy_next_upstream error http_503;", "", topology.S503, post, 1, 0},
 		"GET 503":                    {3, "proxy_next_upstream http_503;", "", topology.S503, get, 3, 0},
 		"GET 500":                    {3, "proxy_next_upstream http_500;", "", topology.S500, get, 3, 0},
@@ -95,8 +96,8 @@ func TestTriesAreThoseOfTheRealProgram(t *testing.T) {
 func TestSettingsAreInheritedAndKnowTheirPlace(t *testing.T) {
 	f := read(t, old(), "gw/nginx.conf", `# edge
 http {
-    upstream orders { server 10.0.0.1:80 max_fails=3 fail_timeout=30s max_conns=50; server 10.0.0.2:80 max_conns=50; server 10.0.0.9:80 down; }
-    proxy_read_timeout 5s;
+    upstream orders { server 10.0.0.1:80 max_fails=3 fail_timeout=30s max_conns=50; server 10.0.0.2:80 max_conns=50;
+        server 10.0.0.9:80 down; } proxy_read_timeout 5s;
     server {
         server_name shop.example;
         proxy_connect_timeout 1s;
@@ -110,7 +111,7 @@ http {
 `)
 	l := one(t, f)
 	for _, c := range []struct{ got, want string }{
-		{l.PerTry.String(), "5s (inherited from http; gw/nginx.conf:4:24)"},
+		{l.PerTry.String(), "5s (inherited from http; gw/nginx.conf:4:55)"},
 		{l.Connect.String(), "1s (inherited from server; gw/nginx.conf:7:31)"},
 		{l.Overall.String(), "none (default of nginx 1.22.1; gw/nginx.conf:11:13)"},
 		{l.Endpoints.String(), "2 (gw/nginx.conf:3:5)"},
@@ -130,9 +131,11 @@ http {
 }
 
 func TestIncludesAreReadWhereTheyStand(t *testing.T) {
-	f := read(t, old(), "etc/nginx.conf", "http { include /etc/nginx/mime.types; proxy_read_timeout 7s; include /etc/nginx/conf.d/*.conf;\n"+
+	f := read(t, old(), "etc/nginx.conf", "http { include /etc/nginx/mime.types; proxy_read_timeout 7s; include "+
+		"/etc/nginx/conf.d/*.conf;\n"+
 		"include missing.conf; }",
-		"etc/conf.d/a.conf", "server { listen 80; location / { include snippets/retry.conf; proxy_pass http://orders:8080; } }",
+		"etc/conf.d/a.conf", "server { listen 80; location / { include snippets/retry.conf; proxy_pass "+
+			"http://orders:8080; } }",
 		"etc/conf.d/snippets/retry.conf", "proxy_next_upstream_tries 4;\nproxy_next_upstream error;")
 	l := one(t, f)
 	if l.PerTry.V != 7*time.Second || l.Repeats[0].At.File != "etc/conf.d/snippets/retry.conf" {
@@ -159,7 +162,8 @@ func TestWhereARequestGoes(t *testing.T) {
 		{"location /a { location /a/b { proxy_pass http://u; } }", "u"},
 		{"location / { proxy_pass http://two; }", "two"},
 	} {
-		f := read(t, old(), "x.conf", "upstream u { server 10.0.0.1; server 10.0.0.2; }\nupstream two { server a:1; server b:1; }\nserver { listen 80; "+
+		f := read(t, old(), "x.conf", "upstream u { server 10.0.0.1; server 10.0.0.2; }\nupstream two { server a:1; "+
+			"server b:1; }\nserver { listen 80; "+
 			c.directives+" }")
 		to := ""
 		if len(f.Calls) == 1 {
@@ -176,14 +180,36 @@ func TestWhereARequestGoes(t *testing.T) {
 	}
 }
 
+func TestLocationsStandInTheOrderInWhichTheyAreChosen(t *testing.T) {
+	f := read(t, old(), "x.conf", `server {
+ location / { proxy_pass http://a:1; }
+ location /orders/ { proxy_pass http://a:1; }
+ location ~ \.php$ { proxy_pass http://a:1; }
+ location ^~ /static/ { proxy_pass http://a:1; }
+ location = /x { proxy_pass http://a:1; }
+}`)
+	var got []string
+	for _, c := range f.Calls {
+		got = append(got, c.Layers[0].Match.Path)
+		if c.Layers[0].Choice != "nginx x" {
+			t.Errorf("choice %q", c.Layers[0].Choice)
+		}
+	}
+	if want := `/x /static/* ~\.php$ /orders/* /*`; strings.Join(got, " ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, " "), want)
+	}
+}
+
 func TestGRPCCallsAreRepeatedOnlyUnsent(t *testing.T) {
 	conf := "upstream u { server 10.0.0.1:1; server 10.0.0.2:1; }\nserver { listen 80 http2; grpc_read_timeout 3s; " +
 		"location / { grpc_pass grpc://u; WORDS } }"
 	l := one(t, read(t, old(), "x.conf", strings.Replace(conf, "WORDS", "", 1)))
-	if a, b := l.Tries(topology.ResetSent, get).N, l.Tries(topology.Refused, post).N; a != 1 || b != 2 || l.PerTry.V != 3*time.Second {
+	if a, b := l.Tries(topology.ResetSent, get).N, l.Tries(topology.Refused, post).N; a != 1 || b != 2 ||
+		l.PerTry.V != 3*time.Second {
 		t.Errorf("sent %d, refused %d, per try %s", a, b, l.PerTry)
 	}
-	l = one(t, read(t, old(), "x.conf", strings.Replace(conf, "WORDS", "grpc_next_upstream error timeout non_idempotent;", 1)))
+	l = one(t, read(t, old(), "x.conf", strings.Replace(conf, "WORDS",
+		"grpc_next_upstream error timeout non_idempotent;", 1)))
 	if got := l.Tries(topology.Hang, post).N; got != 2 {
 		t.Errorf("%d tries of a hang", got)
 	}
@@ -199,9 +225,11 @@ func TestConnectionsArePassedOn(t *testing.T) {
 
 func TestWhatIsWrongOrWithoutEffectIsRemarked(t *testing.T) {
 	for _, c := range []struct{ conf, rule, at, fix string }{
-		{"upstream u { server 10.0.0.1; }\nserver { location / {\n proxy_next_upstream error http_503; proxy_pass http://u; } }",
+		{"upstream u { server 10.0.0.1; }\nserver { location / {\n proxy_next_upstream error http_503; proxy_pass " +
+			"http://u; } }",
 			"F602", "x.conf:3:2", "add a server"},
-		{"server { location / { proxy_next_upstream error http_505; proxy_pass http://a:1; } }", "F601", "x.conf:1:49", "did you mean http_50"},
+		{"server { location / { proxy_next_upstream error http_505; proxy_pass http://a:1; } }", "F601", "x.conf:1:49",
+			"did you mean http_50"},
 		{"server { location / { proxy_read_timeout 5sec; proxy_pass http://a:1; } }", "F702", "x.conf:1:42", "correct it"},
 		{"{{ if .Gateway }}\nserver { location / { proxy_pass http://a:1; } }\n{{ end }}", "F702", "x.conf:1:1", "rendered"},
 		{"server { location / { proxy_pass http://a:1; }", "F702", "x.conf:1:47", "close the block"},
@@ -227,7 +255,8 @@ func TestServersOfATemplateAreUnknown(t *testing.T) {
 }
 
 func TestOtherFilesAreNotNginx(t *testing.T) {
-	for _, text := range []string{"kind: Pod\nserver: {x: 1}\n", "resource \"x\" \"y\" {\n  server = 1\n}\n", "int main() { return 0; }\n",
+	for _, text := range []string{"kind: Pod\nserver: {x: 1}\n", "resource \"x\" \"y\" {\n  server = 1\n}\n",
+		"int main() { return 0; }\n",
 		"global\n  maxconn 1\nbackend a\n  server s 1.1.1.1:80\n", ""} {
 		docs, _ := source.YAML("f", []byte(text))
 		d := source.Document{File: "f", Data: []byte(text)}
@@ -241,8 +270,10 @@ func TestOtherFilesAreNotNginx(t *testing.T) {
 }
 
 func FuzzConfigurationsAreReadWithoutAPanic(f *testing.F) {
-	f.Add("http { upstream u { server a:1 max_fails=2; keepalive 4; } server { location ~ ^/x { proxy_pass http://u$uri; } } }", "include a;")
-	f.Add("server { access_by_lua_block { if a then { } end } {{ if }} location / { proxy_pass {{x}}; } }", "include \"*\"; ${x} 'a\\'b';")
+	f.Add("http { upstream u { server a:1 max_fails=2; keepalive 4; } server { location ~ ^/x { proxy_pass "+
+		"http://u$uri; } } }", "include a;")
+	f.Add("server { access_by_lua_block { if a then { } end } {{ if }} location / { proxy_pass {{x}}; } }",
+		"include \"*\"; ${x} 'a\\'b';")
 	f.Add("stream { server { proxy_pass $x; listen 1; } } include b;", "include a; include a; # }")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		form := nginx.Read([]source.Document{{File: "a", Data: []byte(a)}, {File: "b", Data: []byte(b)}}, source.Assume{})

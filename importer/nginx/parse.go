@@ -53,7 +53,8 @@ func parse(doc *source.Document) ([]*directive, []topology.Remark) {
 	p := &parser{doc: doc, rest: string(doc.Data), line: 1, column: 1}
 	directives := p.block(0)
 	if !p.template.IsZero() {
-		p.remark(p.template, "template", fmt.Sprintf("the file is a template: %d of its lines were left out, and all branches "+
+		p.remark(p.template, "template", fmt.Sprintf("the file is a template: %d of its lines were left out, and all "+
+			"branches "+
 			"were read", p.more), "audit the file as it is rendered")
 	}
 	return directives, p.remarks

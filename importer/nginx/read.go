@@ -14,10 +14,13 @@ import (
 const assumedVersion = "1.30"
 
 var (
-	blocks  = regexp.MustCompile(`(?m)^\s*(http|server|stream|upstream\s+\S+|location\s+[^\n{};]+|server\s+\{.*)\s*\{`)
-	setting = regexp.MustCompile(`(?m)(^|[{;])\s*(listen|server_name|server|include|worker_processes|worker_connections|error_log|` +
+	blocks = regexp.MustCompile(`(?m)^\s*(http|server|stream|upstream\s+\S+|location\s+[^\n{};]+|server\s+\{.*)` +
+		`\s*\{`)
+	setting = regexp.MustCompile(`(?m)(^|[{;])\s*(listen|server_name|server|include|worker_processes|` +
+		`worker_connections|error_log|` +
 		`(proxy|grpc|fastcgi|uwsgi|scgi)_[a-z_]+)\s+[^;{}\n]+;`)
-	snippet = regexp.MustCompile(`(?m)^\s*(proxy|grpc|fastcgi|uwsgi|scgi)_(pass|next_upstream\w*|\w+_timeout)\s+[^;{}\n]+;`)
+	snippet = regexp.MustCompile(`(?m)^\s*(proxy|grpc|fastcgi|uwsgi|scgi)_(pass|next_upstream\w*|\w+_timeout)\s+` +
+		`[^;{}\n]+;`)
 )
 
 // Recognise reports whether a document is a configuration of nginx, or a part that others include.
@@ -34,7 +37,8 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	f := newFiles(docs)
 	var out topology.Form
 	for _, group := range f.groups() {
-		in := &instance{files: f, form: &out, version: assume.Version("nginx", assumedVersion), service: group[0].Service("nginx"),
+		in := &instance{files: f, form: &out, version: assume.Version("nginx", assumedVersion),
+			service:     group[0].Service("nginx"),
 			statusWords: map[topology.Position]*words{}}
 		var all []*directive
 		for _, d := range group {
@@ -94,9 +98,29 @@ type instance struct {
 	service string
 	at      topology.Position
 	names   []string // server_name
-	calls   int
+	calls   []located
 	// statusWords are the lists of words of which one may be without effect, by their places.
 	statusWords map[topology.Position]*words
+}
+
+// located is a call and how nginx prefers its location: by the form first, then the longer the better.
+type located struct {
+	call topology.Call
+	rank int
+}
+
+// rank returns the place of a location among those of its server; the lowest is looked at first.
+func (s *scope) rank() int {
+	length := min(len(s.path), 999)
+	switch {
+	case strings.HasPrefix(s.path, "~"):
+		return 2000
+	case s.firm:
+		return 1999 - length
+	case strings.HasSuffix(s.path, "*"):
+		return 3999 - length
+	}
+	return 0 // exact, or inside another server
 }
 
 // words is one directive that says what is repeated.
@@ -131,14 +155,19 @@ func (in *instance) read(all []*directive) {
 	for _, s := range stream {
 		in.stream(s)
 	}
-	if in.calls == 0 && len(in.names) == 0 {
+	if len(in.calls) == 0 && len(in.names) == 0 {
 		return
+	}
+	slices.SortStableFunc(in.calls, func(a, b located) int { return a.rank - b.rank })
+	for _, c := range in.calls {
+		in.form.Calls = append(in.form.Calls, c.call)
 	}
 	cancels := topology.DefaultOf(true, "nginx", in.at)
 	if d, _ := http.find("proxy_ignore_client_abort"); d != nil {
 		cancels = flag(in, http, "proxy_ignore_client_abort", false, true)
 	}
-	in.form.Services = append(in.form.Services, topology.Service{Name: in.service, At: in.at, Aliases: in.names, Cancels: cancels})
+	in.form.Services = append(in.form.Services, topology.Service{Name: in.service, At: in.at, Aliases: in.names,
+		Cancels: cancels})
 	in.withoutEffect()
 }
 
@@ -180,8 +209,9 @@ func (in *instance) locations(s *scope) {
 		case "location":
 			in.location(d, s)
 		case "if", "limit_except":
-			inner := &scope{outer: s, kind: d.name(), directives: d.block, name: s.name, path: s.path, upstreams: s.upstreams,
-				other: strings.TrimSpace(d.name() + " " + text(d.words[1:]))}
+			inner := &scope{outer: s, kind: d.name(), directives: d.block, name: s.name, path: s.path, firm: s.firm,
+				upstreams: s.upstreams,
+				other:     strings.TrimSpace(d.name() + " " + text(d.words[1:]))}
 			in.passes(inner)
 			in.locations(inner)
 		}
@@ -191,6 +221,9 @@ func (in *instance) locations(s *scope) {
 func (in *instance) location(d *directive, outer *scope) {
 	s := &scope{outer: outer, kind: "location", directives: d.block, name: outer.name, upstreams: outer.upstreams}
 	s.path, s.other = locationOf(d)
+	if modifier, _ := d.arg(1); modifier.text == "^~" {
+		s.firm = true
+	}
 	in.passes(s)
 	in.locations(s)
 }

@@ -8,10 +8,12 @@ import (
 )
 
 // statuses are the words for answers that are tried again.
-var statuses = map[string]topology.Outcome{"http_500": topology.S500, "http_502": topology.S502, "http_503": topology.S503,
+var statuses = map[string]topology.Outcome{"http_500": topology.S500, "http_502": topology.S502,
+	"http_503": topology.S503,
 	"http_504": topology.S504, "http_403": topology.S4xx, "http_404": topology.S4xx, "http_429": topology.S429}
 
-var known = []string{"error", "timeout", "denied", "invalid_header", "http_500", "http_502", "http_503", "http_504", "http_403",
+var known = []string{"error", "timeout", "denied", "invalid_header", "http_500", "http_502", "http_503", "http_504",
+	"http_403",
 	"http_404", "http_429", "non_idempotent", "off", "invalid_response", "updating"}
 
 // repeats returns what a location repeats.
@@ -46,7 +48,8 @@ func (in *instance) repeats(s *scope, prefix string, pass *directive, u *upstrea
 		case isStatus:
 			add(w, sent, tries, status)
 		case !slices.Contains(known, w.text) && source.Template(w.text) == "":
-			in.remark("F601", w.at, prefix+"_next_upstream "+w.text, "nginx knows no "+w.text+" here, and does not start with it",
+			in.remark("F601", w.at, prefix+"_next_upstream "+w.text,
+				"nginx knows no "+w.text+" here, and does not start with it",
 				source.Meant(w.text, known))
 		}
 	}
@@ -60,8 +63,8 @@ func (in *instance) repeats(s *scope, prefix string, pass *directive, u *upstrea
 	return out
 }
 
-// sent returns which requests are repeated after they were sent. With proxy_request_buffering off those with a long body
-// are not, but short ones are: they came together with the head. So that setting changes no bound.
+// sent returns which requests are repeated after they were sent. With proxy_request_buffering off those with a long
+// body are not, but short ones are: they came together with the head. So that setting changes no bound.
 func sent(prefix string, nonIdempotent bool) topology.Methods {
 	switch {
 	case nonIdempotent:
@@ -150,7 +153,8 @@ func (in *instance) withoutEffect() {
 	})
 	for _, at := range places {
 		name := in.statusWords[at].directive.name()
-		in.remark("F602", at, name, name+" has no effect: nginx tries a request once for each server, and the upstream has one",
+		in.remark("F602", at, name, name+" has no effect: nginx tries a request once for each server, and the upstream "+
+			"has one",
 			"add a server, or remove the line")
 	}
 }

@@ -17,6 +17,7 @@ type scope struct {
 	kind       string // http, server, location, if, stream
 	name       string // of the server
 	path       string
+	firm       bool // ^~: no regular expression is looked at
 	other      string
 	directives []*directive
 	upstreams  map[string]*upstream

@@ -34,13 +34,15 @@ func (in *instance) connect(s *scope, d *directive, target word) {
 	}
 	to, aliases := u.to()
 	if to == "" {
-		in.remark("F702", target.at, "proxy_pass "+target.text, "where "+target.text+" leads is known only when a connection comes",
+		in.remark("F702", target.at, "proxy_pass "+target.text,
+			"where "+target.text+" leads is known only when a connection comes",
 			"write a line under calls: for it")
 		return
 	}
 	at := d.at()
 	l := topology.Layer{Kind: topology.Gateway, Product: "nginx", Version: in.version, Name: "stream " + s.other, At: at,
 		Match:     topology.Match{Other: s.other},
+		Choice:    "nginx " + in.service,
 		PerTry:    value(in, s, "proxy_timeout", duration, 10*time.Minute, at),
 		Connect:   value(in, s, "proxy_connect_timeout", duration, 60*time.Second, at),
 		Overall:   value(in, s, "proxy_next_upstream_timeout", duration, 0, at),
@@ -60,6 +62,6 @@ func (in *instance) connect(s *scope, d *directive, target word) {
 	if len(aliases) > 0 {
 		in.form.Services = append(in.form.Services, topology.Service{Name: to, At: u.at, Aliases: aliases})
 	}
-	in.calls++
-	in.form.Calls = append(in.form.Calls, topology.Call{From: in.service, To: to, At: at, Layers: []topology.Layer{l}})
+	in.calls = append(in.calls, located{call: topology.Call{From: in.service, To: to, At: at,
+		Layers: []topology.Layer{l}}})
 }

@@ -89,7 +89,8 @@ func (u *upstream) server(d *directive) {
 }
 
 // word2 reads the value of a parameter, name=value.
-func word2[T topology.Scalar](w word, text string, parse func(string) (T, error), remarks []topology.Remark) (topology.Value[T],
+func word2[T topology.Scalar](w word, text string, parse func(string) (T, error),
+	remarks []topology.Remark) (topology.Value[T],
 	[]topology.Remark) {
 	v, more := source.Word(text, w.at, parse)
 	return v, append(remarks, more...)

@@ -42,7 +42,8 @@ func (a *application) feign(instances []string) {
 		}
 		a.policies++
 		a.form.Policies = append(a.form.Policies, topology.Policy{Callees: []string{c.name}, Callers: []string{a.service},
-			Layer: topology.Layer{Kind: topology.Client, Product: "openfeign", Name: "OpenFeign " + c.name, At: c.at, PerTry: perTry,
+			Layer: topology.Layer{Kind: topology.Client, Product: "openfeign", Name: "OpenFeign " + c.name, At: c.at,
+				PerTry:  perTry,
 				Connect: open, Cancels: topology.Assume(false, "a blocking client does not hear that its caller left")}})
 	}
 }

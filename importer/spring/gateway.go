@@ -2,6 +2,7 @@ package spring
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,7 +11,8 @@ import (
 )
 
 // prefixes are where the gateway's keys stand: since 2025.0 below the kind of server.
-var prefixes = []string{"spring.cloud.gateway", "spring.cloud.gateway.server.webflux", "spring.cloud.gateway.server.webmvc",
+var prefixes = []string{"spring.cloud.gateway", "spring.cloud.gateway.server.webflux",
+	"spring.cloud.gateway.server.webmvc",
 	"spring.cloud.gateway.mvc"}
 
 const gatewayName = "Spring Cloud Gateway"
@@ -46,8 +48,9 @@ func (a *application) route(g, r *tree) bool {
 	}
 	name := "route " + r.value("id")
 	if to == "" {
-		a.remark("F702", uri.here, name+" uri", "where "+uri.text+" leads could not be read", "give the placeholder a default, or write a "+
-			"line under calls: for it")
+		a.remark("F702", uri.here, name+" uri", "where "+uri.text+" leads could not be read",
+			"give the placeholder a default, or write a "+
+				"line under calls: for it")
 		return false
 	}
 	call := topology.Call{From: a.service, To: to, At: r.at}
@@ -63,8 +66,9 @@ func (a *application) route(g, r *tree) bool {
 		a.around(filters, len(filters), &l)
 		call.Layers = []topology.Layer{l}
 	}
-	for i := range call.Layers {
+	for i := range call.Layers { // one route of all; its filters apply one around the other
 		call.Layers[i].Name = name
+		call.Layers[i].Choice = "gateway " + a.service + ", filter " + strconv.Itoa(i+1)
 	}
 	a.form.Calls = append(a.form.Calls, call)
 	return true
@@ -120,7 +124,8 @@ func filtersOf(list *tree) []filter {
 }
 
 // shortcut is the order of the arguments of Retry in its short form.
-var shortcut = []string{"retries", "statuses", "methods", "backoff.firstBackoff", "backoff.maxBackoff", "backoff.factor",
+var shortcut = []string{"retries", "statuses", "methods", "backoff.firstBackoff", "backoff.maxBackoff",
+	"backoff.factor",
 	"backoff.basedOnPreviousValue"}
 
 // arg returns an argument of Retry by its name.

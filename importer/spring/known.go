@@ -4,11 +4,13 @@ import "strings"
 
 // known are the keys of an instance, by module.
 var known = map[string][]string{
-	"retry": {"baseConfig", "maxAttempts", "waitDuration", "intervalBiFunction", "resultPredicate", "retryExceptionPredicate",
+	"retry": {"baseConfig", "maxAttempts", "waitDuration", "intervalBiFunction", "resultPredicate",
+		"retryExceptionPredicate",
 		"consumeResultBeforeRetryAttempt", "retryExceptions", "ignoreExceptions", "eventConsumerBufferSize",
 		"enableExponentialBackoff", "exponentialBackoffMultiplier", "exponentialMaxWaitDuration", "enableRandomizedWait",
 		"randomizedWaitFactor", "failAfterMaxAttempts"},
-	"circuitbreaker": {"baseConfig", "waitDurationInOpenState", "slowCallDurationThreshold", "maxWaitDurationInHalfOpenState",
+	"circuitbreaker": {"baseConfig", "waitDurationInOpenState", "slowCallDurationThreshold",
+		"maxWaitDurationInHalfOpenState",
 		"transitionToStateAfterWaitDuration", "failureRateThreshold", "slowCallRateThreshold", "slidingWindowType",
 		"slidingWindowSize", "slidingWindowSynchronizationStrategy", "minimumNumberOfCalls",
 		"permittedNumberOfCallsInHalfOpenState", "automaticTransitionFromOpenToHalfOpenEnabled", "initialState",
@@ -16,7 +18,8 @@ var known = map[string][]string{
 		"recordFailurePredicate", "recordResultPredicate", "recordExceptions", "ignoreExceptions", "ignoreExceptionPredicate",
 		"ignoreClassBindingExceptions", "enableExponentialBackoff", "exponentialBackoffMultiplier",
 		"exponentialMaxWaitDurationInOpenState", "enableRandomizedWait", "randomizedWaitFactor"},
-	"bulkhead": {"baseConfig", "maxConcurrentCalls", "maxWaitDuration", "eventConsumerBufferSize", "writableStackTraceEnabled",
+	"bulkhead": {"baseConfig", "maxConcurrentCalls", "maxWaitDuration", "eventConsumerBufferSize",
+		"writableStackTraceEnabled",
 		"fairCallHandlingEnabled"},
 	"thread-pool-bulkhead": {"baseConfig", "maxThreadPoolSize", "coreThreadPoolSize", "queueCapacity", "keepAliveDuration",
 		"eventConsumerBufferSize", "writableStackTraceEnabled", "contextPropagators"},
@@ -29,7 +32,8 @@ var known = map[string][]string{
 var modules = []string{"retry", "circuitbreaker", "bulkhead", "thread-pool-bulkhead", "timelimiter", "ratelimiter"}
 
 // ofModule are the keys beside instances and configs.
-var ofModule = []string{"instances", "configs", "tags", "enabled", "metrics", "retryAspectOrder", "circuitBreakerAspectOrder",
+var ofModule = []string{"instances", "configs", "tags", "enabled", "metrics", "retryAspectOrder",
+	"circuitBreakerAspectOrder",
 	"rateLimiterAspectOrder", "timeLimiterAspectOrder", "bulkheadAspectOrder"}
 
 // renamed are keys of resilience4j before 2.0, which later versions drop without a word.

@@ -11,7 +11,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-var keys = regexp.MustCompile(`(?m)^[ \t]*(resilience4j\.|spring\.cloud\.gateway\.|spring\.cloud\.openfeign\.|spring\.application\.name\b)`)
+var keys = regexp.MustCompile(`(?m)^[ \t]*(resilience4j\.|spring\.cloud\.gateway\.|spring\.cloud\.openfeign\.|` +
+	`spring\.application\.name\b)`)
 
 // Recognise reports whether a document is a configuration of Spring Boot that says something of calls, or names an
 // application.
@@ -27,7 +28,8 @@ func Recognise(d source.Document) bool {
 	}
 	spring := d.Root.Get("spring")
 	return spring.Get("application", "name").Exists() || spring.Get("cloud", "gateway").Exists() ||
-		spring.Get("cloud", "openfeign").Exists() || spring.Get("application.name").Exists() || spring.Get("cloud.gateway").Exists()
+		spring.Get("cloud", "openfeign").Exists() || spring.Get("application.name").Exists() ||
+		spring.Get("cloud.gateway").Exists()
 }
 
 // layerOfConfig is one document of an application, and the profiles that it is for.
@@ -155,7 +157,8 @@ func read(out *topology.Form, layers []layerOfConfig, assume source.Assume) {
 	if name == "" || source.Template(name) != "" {
 		name = doc.Service("spring-application")
 	}
-	a := &application{form: out, root: root, service: name, assume: assume, version: assume.Version("resilience4j", assumedVersion)}
+	a := &application{form: out, root: root, service: name, assume: assume, version: assume.Version("resilience4j",
+		assumedVersion)}
 	if a.resilience(); a.gateway() || root.value("spring.application.name") != "" || a.policies > 0 {
 		out.Services = append(out.Services, topology.Service{Name: name, At: doc.At(1, 0)})
 	}
@@ -197,5 +200,6 @@ type application struct {
 }
 
 func (a *application) remark(rule string, at topology.Position, subject, text, fix string) {
-	a.form.Remarks = append(a.form.Remarks, topology.Remark{Rule: rule, At: at, Subject: a.service + " " + subject, Text: text, Fix: fix})
+	a.form.Remarks = append(a.form.Remarks, topology.Remark{Rule: rule, At: at, Subject: a.service + " " + subject,
+		Text: text, Fix: fix})
 }

@@ -87,7 +87,8 @@ func (a *application) dead(module, under string, k *tree, list []string) {
 	case now != "":
 		fix = "write " + now + ", which is its name since resilience4j 2.0"
 	}
-	a.remark("F601", k.at, "resilience4j."+module+under+"."+k.name, a.product()+" has no key "+k.name+" here, so it does nothing", fix)
+	a.remark("F601", k.at, "resilience4j."+module+under+"."+k.name,
+		a.product()+" has no key "+k.name+" here, so it does nothing", fix)
 }
 
 // setting is where the keys of one instance stand: itself, the configurations that it is based on, the default one.
@@ -192,7 +193,8 @@ func (a *application) instance(name string) {
 		return
 	}
 	a.policies++
-	a.form.Policies = append(a.form.Policies, topology.Policy{Callees: []string{name}, Callers: []string{a.service}, Layer: l})
+	a.form.Policies = append(a.form.Policies, topology.Policy{Callees: []string{name}, Callers: []string{a.service},
+		Layer: l})
 }
 
 // limit sets the time of a try. A time limiter stands inside the retry, unless the order of the aspects was changed.
@@ -234,13 +236,15 @@ func (a *application) breaker(s *setting) topology.Breaker {
 		v.V /= 100
 		return v
 	}
-	b := topology.Breaker{FailureRatio: percent("failureRateThreshold"), MinimumCalls: of(s, "minimumNumberOfCalls", source.Int, 100),
+	b := topology.Breaker{FailureRatio: percent("failureRateThreshold"), MinimumCalls: of(s, "minimumNumberOfCalls",
+		source.Int, 100),
 		OpenFor:     of(s, "waitDurationInOpenState", duration, time.Minute),
 		SlowerThan:  of(s, "slowCallDurationThreshold", duration, time.Minute),
 		InsideRetry: topology.DefaultOf(!a.outside("circuitbreaker"), a.product(), s.at)}
 	size := of(s, "slidingWindowSize", source.Int, 100)
 	if kind := of(s, "slidingWindowType", source.Text, "COUNT_BASED"); same(kind.Or("")) == "timebased" {
-		b.Window = topology.Value[time.Duration]{V: time.Duration(size.V) * time.Second, Origin: size.Origin, At: size.At, Why: size.Why}
+		b.Window = topology.Value[time.Duration]{V: time.Duration(size.V) * time.Second, Origin: size.Origin, At: size.At,
+			Why: size.Why}
 	} else {
 		b.WindowCalls = size
 		if b.MinimumCalls.V > size.V && !size.IsUnknown() { // no more calls are remembered
@@ -256,8 +260,10 @@ func (a *application) retry(s *setting, l *topology.Layer) {
 	l.Backoff = topology.Backoff{First: of(s, "waitDuration", duration, 500*time.Millisecond),
 		Jitter: topology.DefaultOf("none", a.product(), s.at)}
 	waits, _ := s.key("waitDuration")
-	grows, drawn := of(s, "enableExponentialBackoff", source.Bool, false), of(s, "enableRandomizedWait", source.Bool, false)
-	for key, on := range map[string]bool{"enableExponentialBackoff": grows.Or(false), "enableRandomizedWait": drawn.Or(false)} {
+	grows, drawn := of(s, "enableExponentialBackoff", source.Bool, false), of(s, "enableRandomizedWait", source.Bool,
+		false)
+	for key, on := range map[string]bool{"enableExponentialBackoff": grows.Or(false),
+		"enableRandomizedWait": drawn.Or(false)} {
 		if t, _ := s.key(key); on && waits == nil && t != nil {
 			a.remark("F602", t.here, "resilience4j.retry."+s.chain[0].name+" "+key, key+" has no effect without waitDuration",
 				"set waitDuration")
@@ -289,7 +295,8 @@ func (a *application) retry(s *setting, l *topology.Layer) {
 }
 
 // repeat adds a rule without the outcomes whose exceptions are ignored.
-func (a *application) repeat(s *setting, l *topology.Layer, on []topology.Outcome, tries topology.Value[int], word string,
+func (a *application) repeat(s *setting, l *topology.Layer, on []topology.Outcome, tries topology.Value[int],
+	word string,
 	at topology.Position) {
 	ignored, _ := s.key("ignoreExceptions")
 	on = slices.Clone(on)
@@ -305,5 +312,6 @@ func (a *application) repeat(s *setting, l *topology.Layer, on []topology.Outcom
 
 // share writes a factor of jitter as the form does.
 func share(factor float64) string {
-	return "±" + strings.TrimSuffix(strings.TrimRight(strings.TrimRight(formatFloat(min(factor, 1)*100), "0"), "."), ".") + "%"
+	return "±" + strings.TrimSuffix(strings.TrimRight(strings.TrimRight(formatFloat(min(factor, 1)*100), "0"), "."),
+		".") + "%"
 }

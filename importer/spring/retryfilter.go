@@ -14,10 +14,12 @@ var series = map[string][]topology.Outcome{"SERVER_ERROR": ofServer, "CLIENT_ERR
 
 var statusNames = map[string]topology.Outcome{"INTERNAL_SERVER_ERROR": topology.S500, "BAD_GATEWAY": topology.S502,
 	"SERVICE_UNAVAILABLE": topology.S503, "GATEWAY_TIMEOUT": topology.S504, "TOO_MANY_REQUESTS": topology.S429,
-	"REQUEST_TIMEOUT": topology.S408, "CONFLICT": topology.S409, "500": topology.S500, "502": topology.S502, "503": topology.S503,
+	"REQUEST_TIMEOUT": topology.S408, "CONFLICT": topology.S409, "500": topology.S500, "502": topology.S502,
+	"503": topology.S503,
 	"504": topology.S504, "429": topology.S429, "408": topology.S408, "409": topology.S409}
 
-var retryArgs = []string{"retries", "statuses", "methods", "series", "exceptions", "backoff", "jitter", "timeout", "cacheBody"}
+var retryArgs = []string{"retries", "statuses", "methods", "series", "exceptions", "backoff", "jitter", "timeout",
+	"cacheBody"}
 
 // retryFilter is the layer that one Retry filter makes.
 func (a *application) retryFilter(g, r *tree, filters []filter, n int, match topology.Match) topology.Layer {
@@ -58,7 +60,8 @@ func (a *application) retryFilter(g, r *tree, filters []filter, n int, match top
 	if f.args != nil {
 		for _, k := range f.args.kids {
 			if !knows(retryArgs, k.name) {
-				a.remark("F601", k.at, "route "+r.value("id")+" Retry "+k.name, "the Retry filter has no argument "+k.name+", so it does nothing",
+				a.remark("F601", k.at, "route "+r.value("id")+" Retry "+k.name,
+					"the Retry filter has no argument "+k.name+", so it does nothing",
 					source.Meant(k.name, retryArgs))
 			}
 		}
@@ -67,7 +70,8 @@ func (a *application) retryFilter(g, r *tree, filters []filter, n int, match top
 }
 
 // exceptions adds what the filter's exceptions mean: by default those of I/O, and the time limit of a response.
-func (a *application) exceptions(f *filter, l *topology.Layer, add func(string, topology.Position, ...topology.Outcome)) {
+func (a *application) exceptions(f *filter, l *topology.Layer, add func(string, topology.Position,
+	...topology.Outcome)) {
 	names := f.arg("exceptions").words()
 	if len(names) == 0 {
 		names = []*tree{{text: "IOException", here: f.at}, {text: "TimeoutException", here: f.at}}

@@ -120,9 +120,12 @@ func TestInstancesAreMergedWithWhatTheyAreBasedOn(t *testing.T) {
 }
 
 func TestPropertiesAreReadAsYAML(t *testing.T) {
-	f := read(t, nil, "src/orders/src/main/resources/application.properties", "# orders\nresilience4j.retry.instances.orders-db.max-attempts = 7\n"+
-		"resilience4j.retry.instances.orders-db.waitDuration:PT0.25S\nresilience4j.retry.instances.orders-db.retry-exceptions[0]=\\\n"+
-		"   java.net.ConnectException\n#---\nspring.config.activate.on-profile=prod\nresilience4j.retry.instances.orders-db.maxAttempts=${T:9}\n")
+	f := read(t, nil, "src/orders/src/main/resources/application.properties",
+		"# orders\nresilience4j.retry.instances.orders-db.max-attempts = 7\n"+
+			"resilience4j.retry.instances.orders-db.waitDuration:PT0.25S\n"+
+			"resilience4j.retry.instances.orders-db.retry-exceptions[0]=\\\n"+
+			"   java.net.ConnectException\n#---\nspring.config.activate.on-profile=prod\n"+
+			"resilience4j.retry.instances.orders-db.maxAttempts=${T:9}\n")
 	l := policy(t, f, "orders-db")
 	if got := l.Backoff.First.String(); got != "250ms (src/orders/src/main/resources/application.properties:3:53)" {
 		t.Errorf("first wait %s", got)
@@ -137,7 +140,8 @@ func TestPropertiesAreReadAsYAML(t *testing.T) {
 
 func TestProfilesLieOverTheRest(t *testing.T) {
 	files := []string{"c/application-prod.yml", "resilience4j.retry.instances.a.maxAttempts: 5\n",
-		"c/application.yml", "resilience4j.retry.instances.a: {maxAttempts: 2, waitDuration: 1s}\n---\nspring.config.activate.on-profile: '!eu'\n" +
+		"c/application.yml", "resilience4j.retry.instances.a: {maxAttempts: 2, waitDuration: " +
+			"1s}\n---\nspring.config.activate.on-profile: '!eu'\n" +
 			"resilience4j.retry.instances.a.waitDuration: 3s\n",
 		"c/application-test.yml", "resilience4j.retry.instances.a.maxAttempts: 9\n"}
 	for _, c := range []struct {
@@ -145,7 +149,8 @@ func TestProfilesLieOverTheRest(t *testing.T) {
 		tries   int
 		wait    time.Duration
 		remarks int
-	}{{"", 5, 3 * time.Second, 1}, {"test", 9, 3 * time.Second, 1}, {"prod,eu", 5, time.Second, 2}, {"other", 2, 3 * time.Second, 2}} {
+	}{{"", 5, 3 * time.Second, 1}, {"test", 9, 3 * time.Second, 1}, {"prod,eu", 5, time.Second, 2}, {"other", 2,
+		3 * time.Second, 2}} {
 		f := read(t, map[string]string{"spring.profiles": c.told}, files...)
 		l := policy(t, f, "a")
 		if l.Repeats[0].Tries.V != c.tries || l.Backoff.First.V != c.wait || len(f.Remarks) != c.remarks {
@@ -155,7 +160,8 @@ func TestProfilesLieOverTheRest(t *testing.T) {
 }
 
 func TestDeadKeysAreRemarked(t *testing.T) {
-	const conf = "resilience4j.retry:\n  instances:\n    a:\n      maxRetryAttempts: 9\n      waitDuraton: 1s\n  backends: {}\n"
+	const conf = "resilience4j.retry:\n  instances:\n    a:\n      maxRetryAttempts: 9\n      waitDuraton: 1s\n  " +
+		"backends: {}\n"
 	f := read(t, nil, "a/application.yml", conf)
 	var got []string
 	for _, r := range f.Remarks {
@@ -180,13 +186,15 @@ func TestDeadKeysAreRemarked(t *testing.T) {
 func TestWaitsGrowOnlyFromAWrittenOne(t *testing.T) {
 	f := read(t, nil, "a/application.yml", "resilience4j.retry.instances.a: {enableExponentialBackoff: true}\n")
 	l := policy(t, f, "a")
-	if !l.Backoff.Multiplier.IsZero() || l.Backoff.First.V != 500*time.Millisecond || len(f.Remarks) != 1 || f.Remarks[0].Rule != "F602" {
+	if !l.Backoff.Multiplier.IsZero() || l.Backoff.First.V != 500*time.Millisecond || len(f.Remarks) != 1 ||
+		f.Remarks[0].Rule != "F602" {
 		t.Errorf("%s, %+v", f.YAML(), f.Remarks)
 	}
 }
 
 func TestTheTimeOfATryIsUnknownWhereOnlyCodeHasIt(t *testing.T) {
-	f := read(t, nil, "a/application.yml", "resilience4j.retry.instances: {a: {}, b: {}}\nspring.cloud.openfeign.client.config:\n  b: {readTimeout: 800}\n"+
+	f := read(t, nil, "a/application.yml", "resilience4j.retry.instances: {a: {}, b: "+
+		"{}}\nspring.cloud.openfeign.client.config:\n  b: {readTimeout: 800}\n"+
 		"  c: {connectTimeout: 100}\n")
 	a, b, c := policy(t, f, "a"), policy(t, f, "b"), policy(t, f, "c")
 	if got := a.Tries(topology.Hang, topology.Safe); got.Known || got.N != 1 {
@@ -244,7 +252,8 @@ func TestRoutesOfTheGateway(t *testing.T) {
 		{orders.Match.Path + " " + strings.Join(orders.Match.Methods, " "), "/orders/* GET POST"},
 		{orders.Repeats[0].Tries.String(), "3 (edge/application.yml:15:24)"},
 		{orders.PerTry.String(), "3s (inherited from httpclient; edge/application.yml:5:25)"},
-		{orders.Backoff.First.String() + orders.Backoff.Max.String(), "50ms (edge/application.yml:18:39)500ms (edge/application.yml:18:57)"},
+		{orders.Backoff.First.String() + orders.Backoff.Max.String(),
+			"50ms (edge/application.yml:18:39)500ms (edge/application.yml:18:57)"},
 		{orders.Connect.String(), "45s (default of Spring Cloud Gateway; edge/application.yml:13:13)"},
 		{stock.Overall.String(), "4s (edge/application.yml:24:58)"},
 		{stock.Backoff.First.String(), "10ms (edge/application.yml:21:40)"},
@@ -258,8 +267,10 @@ func TestRoutesOfTheGateway(t *testing.T) {
 		o    topology.Outcome
 		m    topology.Methods
 		want int
-	}{{orders, topology.S503, topology.Unsafe, 3}, {orders, topology.ResetSent, topology.Safe, 3}, {orders, topology.Hang, topology.Safe, 3},
-		{orders, topology.S429, topology.Safe, 1}, {stock, topology.S502, topology.Safe, 4}, {stock, topology.S502, topology.Unsafe, 1},
+	}{{orders, topology.S503, topology.Unsafe, 3}, {orders, topology.ResetSent, topology.Safe, 3}, {orders,
+		topology.Hang, topology.Safe, 3},
+		{orders, topology.S429, topology.Safe, 1}, {stock, topology.S502, topology.Safe, 4}, {stock, topology.S502,
+			topology.Unsafe, 1},
 		{stock, topology.Hang, topology.Safe, 2}, {plain, topology.Refused, topology.Safe, 1}} {
 		if got := c.l.Tries(c.o, c.m); got.N != c.want || !got.Known {
 			t.Errorf("%s %v %v: %+v, want %d", c.l.Name, c.o, c.m, got, c.want)
@@ -276,12 +287,14 @@ func TestRoutesOfTheGateway(t *testing.T) {
 
 func TestTheGatewayOf2025HasOtherKeys(t *testing.T) {
 	f := read(t, nil, "edge/application.properties", "spring.cloud.gateway.server.webflux.routes[0].uri=lb://a\n"+
-		"spring.cloud.gateway.server.webflux.routes[0].filters[0].name=Retry\nspring.cloud.gateway.server.webflux.routes[0].filters[0].args.series=\n"+
+		"spring.cloud.gateway.server.webflux.routes[0].filters[0].name=Retry\n"+
+		"spring.cloud.gateway.server.webflux.routes[0].filters[0].args.series=\n"+
 		"spring.cloud.gateway.server.webflux.routes[0].filters[0].args.retrys=9\n")
 	if len(f.Calls) != 1 || len(f.Remarks) != 1 || f.Remarks[0].Rule != "F601" {
 		t.Fatalf("%s", f.YAML())
 	}
-	if l := f.Calls[0].Layers[0]; l.Tries(topology.S503, topology.Safe).N != 1 || l.Tries(topology.Refused, topology.Safe).N != 4 {
+	if l := f.Calls[0].Layers[0]; l.Tries(topology.S503, topology.Safe).N != 1 || l.Tries(topology.Refused,
+		topology.Safe).N != 4 {
 		t.Errorf("%+v", l.Repeats)
 	}
 }
@@ -300,7 +313,8 @@ func TestOtherFilesAreNotOfSpring(t *testing.T) {
 
 func FuzzApplicationsAreReadWithoutAPanic(f *testing.F) {
 	f.Add([]byte(application), "resilience4j.retry.instances.a.x[0].y=\\u0041\\\n b\nspring.application.name=${X:${Y:z}}")
-	f.Add([]byte(gateway), "#---\nspring.cloud.gateway.routes[0].filters[0]=Retry=,,,\nspring.cloud.gateway.routes[0].uri=lb://\n[]..[=")
+	f.Add([]byte(gateway), "#---\nspring.cloud.gateway.routes[0].filters[0]=Retry=,,,\n"+
+		"spring.cloud.gateway.routes[0].uri=lb://\n[]..[=")
 	f.Fuzz(func(t *testing.T, yaml []byte, properties string) {
 		docs, _ := source.YAML("a/application.yml", yaml)
 		docs = append(docs, source.Document{File: "a/application-prod.properties", Data: []byte(properties)})

@@ -27,9 +27,12 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-var grpcFailures = []failure{{"UNAVAILABLE", topology.Unavailable}, {"INTERNAL", topology.Internal}, {"ABORTED", topology.Aborted},
-	{"RESOURCE_EXHAUSTED", topology.ResourceExhausted}, {"UNKNOWN", topology.UnknownCode}, {"DEADLINE_EXCEEDED", topology.DeadlineExceeded},
-	{"CANCELLED", topology.CancelledCode}, {"reset", topology.ResetSent}, {"hang", topology.Hang}, {"refused", topology.Refused}}
+var grpcFailures = []failure{{"UNAVAILABLE", topology.Unavailable}, {"INTERNAL", topology.Internal}, {"ABORTED",
+	topology.Aborted},
+	{"RESOURCE_EXHAUSTED", topology.ResourceExhausted}, {"UNKNOWN", topology.UnknownCode}, {"DEADLINE_EXCEEDED",
+		topology.DeadlineExceeded},
+	{"CANCELLED", topology.CancelledCode}, {"reset", topology.ResetSent}, {"hang", topology.Hang}, {"refused",
+		topology.Refused}}
 
 const grpcBackoff = `"initialBackoff": "0.01s", "maxBackoff": "0.05s", "backoffMultiplier": 2`
 
@@ -39,20 +42,28 @@ var grpcPolicies = []struct {
 	refused     bool
 }{
 	{name: "none", entry: `"timeout": "2s"`},
-	{name: "two tries", entry: `"retryPolicy": {"maxAttempts": 2, ` + grpcBackoff + `, "retryableStatusCodes": ["UNAVAILABLE"]}`},
-	{name: "four tries", entry: `"retryPolicy": {"maxAttempts": 4, ` + grpcBackoff + `, "retryableStatusCodes": ["UNAVAILABLE", "INTERNAL"]}`},
-	{name: "more than five", entry: `"retryPolicy": {"maxAttempts": 9, ` + grpcBackoff + `, "retryableStatusCodes": ["UNAVAILABLE"]}`},
+	{name: "two tries", entry: `"retryPolicy": {"maxAttempts": 2, ` + grpcBackoff +
+		`, "retryableStatusCodes": ["UNAVAILABLE"]}`},
+	{name: "four tries", entry: `"retryPolicy": {"maxAttempts": 4, ` + grpcBackoff +
+		`, "retryableStatusCodes": ["UNAVAILABLE", "INTERNAL"]}`},
+	{name: "more than five", entry: `"retryPolicy": {"maxAttempts": 9, ` + grpcBackoff +
+		`, "retryableStatusCodes": ["UNAVAILABLE"]}`},
 	{name: "numbers", entry: `"retryPolicy": {"maxAttempts": 3, ` + grpcBackoff + `, "retryableStatusCodes": [10, 8]}`},
-	{name: "all codes", entry: `"retryPolicy": {"maxAttempts": 3, ` + grpcBackoff + `, "retryableStatusCodes": ["UNAVAILABLE", ` +
+	{name: "all codes", entry: `"retryPolicy": {"maxAttempts": 3, ` + grpcBackoff +
+		`, "retryableStatusCodes": ["UNAVAILABLE", ` +
 		`"INTERNAL", "ABORTED", "RESOURCE_EXHAUSTED", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED"]}`},
 	{name: "a longer wait", entry: `"retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.3s", "maxBackoff": "0.4s", ` +
 		`"backoffMultiplier": 3, "retryableStatusCodes": ["UNAVAILABLE"]}`},
 	{name: "hedging and retries, of which Go knows the second", entry: `"retryPolicy": {"maxAttempts": 2, ` + grpcBackoff +
 		`, "retryableStatusCodes": ["UNAVAILABLE"]}, "hedgingPolicy": {"maxAttempts": 4}`},
-	{name: "no backoff", refused: true, entry: `"retryPolicy": {"maxAttempts": 3, "retryableStatusCodes": ["UNAVAILABLE"]}`},
-	{name: "one try", refused: true, entry: `"retryPolicy": {"maxAttempts": 1, ` + grpcBackoff + `, "retryableStatusCodes": ["UNAVAILABLE"]}`},
-	{name: "no codes", refused: true, entry: `"retryPolicy": {"maxAttempts": 3, ` + grpcBackoff + `, "retryableStatusCodes": []}`},
-	{name: "lower case", refused: true, entry: `"retryPolicy": {"maxAttempts": 3, ` + grpcBackoff + `, "retryableStatusCodes": ["unavailable"]}`},
+	{name: "no backoff", refused: true,
+		entry: `"retryPolicy": {"maxAttempts": 3, "retryableStatusCodes": ["UNAVAILABLE"]}`},
+	{name: "one try", refused: true, entry: `"retryPolicy": {"maxAttempts": 1, ` + grpcBackoff +
+		`, "retryableStatusCodes": ["UNAVAILABLE"]}`},
+	{name: "no codes", refused: true, entry: `"retryPolicy": {"maxAttempts": 3, ` + grpcBackoff +
+		`, "retryableStatusCodes": []}`},
+	{name: "lower case", refused: true, entry: `"retryPolicy": {"maxAttempts": 3, ` + grpcBackoff +
+		`, "retryableStatusCodes": ["unavailable"]}`},
 	{name: "a wait of another kind", refused: true, entry: `"retryPolicy": {"maxAttempts": 3, "initialBackoff": "10ms", ` +
 		`"maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`},
 }
@@ -62,7 +73,7 @@ func grpcConfig(entry string) string {
 }
 
 func TestGRPCTriesAsTheImporterSays(t *testing.T) {
-	b := backend.Start(t, 0)
+	b := backend.Start(t, 1)
 	server := newGRPCServer(t, b)
 	configs := map[string]string{}
 	var cases []behaviour.Case
@@ -88,14 +99,10 @@ func TestGRPCTriesAsTheImporterSays(t *testing.T) {
 				Outcome: f.outcome, Layer: layer})
 		}
 	}
-	dead, err := loopback.Address()
-	if err != nil {
-		t.Fatal(err)
-	}
 	behaviour.Run(t, &behaviour.Product{Backend: b, Send: func(ctx context.Context, _, path string) (int, error) {
 		address := server.address
 		if strings.HasSuffix(path, "/refused") {
-			address = dead
+			address = b.Dead[0]
 		}
 		return server.call(ctx, address, configs[strings.Split(path, "/")[1]], path)
 	}}, cases)
@@ -131,7 +138,8 @@ func (a *attempts) HandleRPC(_ context.Context, s stats.RPCStats) {
 }
 
 func newGRPCClient(address, config string, count stats.Handler) (*grpc.ClientConn, error) {
-	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(config),
+	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(config),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{}))}
 	if count != nil {
 		options = append(options, grpc.WithStatsHandler(count))

@@ -2,6 +2,7 @@ package behaviour_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -33,7 +34,8 @@ var haproxyConfigurations = []struct {
 	{"all, elsewhere, five", 3, []string{"retries 5", "retry-on all-retryable-errors", "option redispatch"}},
 	{"all, one retry", 2, []string{"retries 1", "retry-on all-retryable-errors"}},
 	{"all, POST taken out", 1, []string{"retry-on all-retryable-errors", "http-request disable-l7-retry if METH_POST"}},
-	{"all, all but GET taken out", 1, []string{"retry-on all-retryable-errors", "http-request disable-l7-retry unless METH_GET"}},
+	{"all, all but GET taken out", 1, []string{"retry-on all-retryable-errors",
+		"http-request disable-l7-retry unless METH_GET"}},
 	{"all, an acl takes POST out", 1, []string{"retry-on all-retryable-errors", "acl writes method POST PUT",
 		"http-request disable-l7-retry if writes"}},
 	{"all taken out", 1, []string{"retry-on all-retryable-errors", "http-request disable-l7-retry"}},
@@ -60,11 +62,19 @@ func TestHAProxyTriesAsTheImporterSays(t *testing.T) {
 				if f.outcome == topology.Hang {
 					server = "timeout server 400ms"
 				}
-				pool(&conf, key, addresses(t, b, c.servers, f), append(c.lines, server)...)
+				pool(&conf, key, addresses(b, c.servers, f), append(c.lines, server)...)
 				cases = append(cases, behaviour.Case{Name: c.name + ", " + method + " " + f.command, Key: key, Method: method,
 					Command: f.command, Outcome: f.outcome})
 			}
 		}
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	for i := range 150 {
+		lines, servers, f, method := randomHAProxy(random)
+		key := fmt.Sprintf("r%d", i)
+		pool(&conf, key, addresses(b, servers, f), lines...)
+		cases = append(cases, behaviour.Case{Name: fmt.Sprintf("%s for %d servers, %s %s", strings.Join(lines, "; "), servers,
+			method, f.command), Key: key, Method: method, Command: f.command, Outcome: f.outcome})
 	}
 	form, p := startHAProxy(t, program, b, "", conf.String())
 	for i := range cases {
@@ -80,12 +90,14 @@ func TestHAProxyStopsWhenItsClientLeavesAsTheImporterSays(t *testing.T) {
 		var conf strings.Builder
 		lines := []string{"", "option abortonclose", "no option abortonclose"}
 		for i, line := range lines {
-			pool(&conf, fmt.Sprintf("left%d-%d", len(defaults), i), b.Addresses, "timeout server 700ms", "retry-on all-retryable-errors", line)
+			pool(&conf, fmt.Sprintf("left%d-%d", len(defaults), i), b.Addresses, "timeout server 700ms",
+				"retry-on all-retryable-errors", line)
 		}
 		form, p := startHAProxy(t, program, b, defaults, conf.String())
 		for i, line := range lines {
 			key := fmt.Sprintf("left%d-%d", len(defaults), i)
-			left := behaviour.Case{Key: key, Method: "GET", Command: "hang", Outcome: topology.Hang, Layer: layerTo(t, form, key)}
+			left := behaviour.Case{Key: key, Method: "GET", Command: "hang", Outcome: topology.Hang, Layer: layerTo(t, form,
+				key)}
 			t.Run(fmt.Sprintf("defaults %q, backend %q", defaults, line), func(t *testing.T) {
 				t.Parallel()
 				if n := behaviour.Leave(t, p, &left); (n == 1) != left.Layer.Cancels.Or(false) {
@@ -94,6 +106,29 @@ func TestHAProxyStopsWhenItsClientLeavesAsTheImporterSays(t *testing.T) {
 			})
 		}
 	}
+}
+
+// randomHAProxy draws a configuration, and a request that fails.
+func randomHAProxy(r *rand.Rand) (lines []string, servers int, f failure, method string) {
+	list := []string{"conn-failure", "empty-response", "junk-response", "response-timeout", "404", "500", "502", "503",
+		"504"}
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	words := strings.Join(list[:1+r.IntN(len(list))], " ")
+	if r.IntN(4) == 0 {
+		words = "all-retryable-errors"
+	}
+	lines = []string{fmt.Sprintf("retries %d", r.IntN(5)), "retry-on " + words}
+	for _, l := range []string{"option redispatch", "balance leastconn", "http-request disable-l7-retry if METH_POST"} {
+		if r.IntN(3) == 0 {
+			lines = append(lines, l)
+		}
+	}
+	f = failures[r.IntN(len(failures))]
+	server := "timeout server 30s"
+	if f.outcome == topology.Hang {
+		server = "timeout server 400ms"
+	}
+	return append(lines, server), 1 + r.IntN(3), f, []string{"GET", "POST", "PUT", "DELETE"}[r.IntN(4)]
 }
 
 func pool(conf *strings.Builder, key string, servers []string, lines ...string) {
@@ -109,14 +144,15 @@ func pool(conf *strings.Builder, key string, servers []string, lines ...string) 
 var haproxyVersion = regexp.MustCompile(`version ([0-9.]+)`)
 
 // startHAProxy starts HAProxy with backends, each chosen by the first part of a path, and returns what the importer
-// says of its configuration.
+// says of its configuration. doors are further addresses at which it listens.
 func startHAProxy(t *testing.T, program string, b *backend.Backend, defaults, backends string,
-) (topology.Form, *behaviour.Product) {
+	doors ...string) (topology.Form, *behaviour.Product) {
 	t.Helper()
 	process := newProcess(t, "haproxy")
 	address := freeAddress(t)
 	conf := "global\n  maxconn 2000\ndefaults\n  mode http\n  timeout connect 500ms\n  timeout client 60s\n  " + defaults +
-		"\nfrontend in\n  bind " + address + "\n  http-after-response set-header X-Retries %rc\n"
+		"\nfrontend in\n  bind " + strings.Join(append(doors, address), ",") +
+		"\n  http-after-response set-header X-Retries %rc\n"
 	for line := range strings.Lines(backends) {
 		if name, ok := strings.CutPrefix(line, "backend "); ok {
 			name = strings.TrimSpace(name)

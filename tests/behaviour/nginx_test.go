@@ -2,6 +2,7 @@ package behaviour_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -39,11 +40,14 @@ var nginxConfigurations = []struct {
 	{"default", 3, "", ""},
 	{"default, one server", 1, "", ""},
 	{"default, two servers", 2, "", ""},
-	{"all words", 3, "", "proxy_next_upstream error timeout invalid_header http_500 http_502 http_503 http_504 http_403 http_404 http_429;"},
-	{"all words, all methods", 3, "", "proxy_next_upstream error timeout invalid_header http_500 http_502 http_503 http_504 http_404 " +
+	{"all words", 3, "", "proxy_next_upstream error timeout invalid_header http_500 http_502 http_503 http_504 " +
+		"http_403 http_404 http_429;"},
+	{"all words, all methods", 3, "", "proxy_next_upstream error timeout invalid_header http_500 http_502 http_503 " +
+		"http_504 http_404 " +
 		"http_429 non_idempotent;"},
 	{"all words, all methods, one server", 1, "", "proxy_next_upstream error timeout http_500 http_503 non_idempotent;"},
-	{"all words, two tries", 3, "", "proxy_next_upstream error timeout http_500 http_502 http_503 http_504 http_429; proxy_next_upstream_tries 2;"},
+	{"all words, two tries", 3, "", "proxy_next_upstream error timeout http_500 http_502 http_503 http_504 http_429; " +
+		"proxy_next_upstream_tries 2;"},
 	{"one try", 3, "", "proxy_next_upstream error timeout http_503; proxy_next_upstream_tries 1;"},
 	{"more tries than servers", 2, "", "proxy_next_upstream error timeout http_503; proxy_next_upstream_tries 9;"},
 	{"a list has no defaults", 3, "", "proxy_next_upstream http_503;"},
@@ -64,15 +68,24 @@ func TestNginxTriesAsTheImporterSays(t *testing.T) {
 		for j, f := range failures {
 			for k, method := range []string{"GET", "POST"} {
 				key := fmt.Sprintf("n%d-%d-%d", i, j, k)
-				location(&http, key, addresses(t, b, conf.servers, f), conf.upstream, conf.directives+limit(f))
+				location(&http, key, addresses(b, conf.servers, f), conf.upstream, conf.directives+limit(f))
 				cases = append(cases, behaviour.Case{Name: conf.name + ", " + method + " " + f.command, Key: key, Method: method,
 					Command: f.command, Outcome: f.outcome})
 			}
 		}
 	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 150 {
+		words, servers, f, method := randomNginx(random)
+		key := fmt.Sprintf("r%d", i)
+		location(&http, key, addresses(b, servers, f), "", words+limit(f))
+		cases = append(cases, behaviour.Case{Name: fmt.Sprintf("%s for %d servers, %s %s", words, servers, method, f.command),
+			Key: key, Method: method, Command: f.command, Outcome: f.outcome})
+	}
 	// A limit of time forbids a further try, and ends none: the third would begin after 1.6 s.
 	location(&http, "late", b.Addresses, "", "proxy_read_timeout 800ms; proxy_next_upstream_timeout 1200ms;")
-	cases = append(cases, behaviour.Case{Name: "a limit of all tries", Key: "late", Method: "GET", Command: "hang", Outcome: topology.Hang})
+	cases = append(cases, behaviour.Case{Name: "a limit of all tries", Key: "late", Method: "GET", Command: "hang",
+		Outcome: topology.Hang})
 	for k, method := range []string{"GET", "POST"} {
 		key := fmt.Sprintf("kept-%d", k)
 		location(&http, key, b.Addresses[:1], "keep", `proxy_http_version 1.1; proxy_set_header Connection "";`)
@@ -93,20 +106,24 @@ func TestNginxTriesAsTheImporterSays(t *testing.T) {
 }
 
 // addresses returns what a case's servers listen at; nobody listens where connections shall be refused.
-func addresses(t *testing.T, b *backend.Backend, n int, f failure) []string {
-	t.Helper()
-	if f.outcome != topology.Refused {
-		return b.Addresses[:n]
+func addresses(b *backend.Backend, n int, f failure) []string {
+	if f.outcome == topology.Refused {
+		return b.Dead[:n]
 	}
-	var out []string
-	for range n {
-		address, err := loopback.Address()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, address)
+	return b.Addresses[:n]
+}
+
+// randomNginx draws a configuration, and a request that fails.
+func randomNginx(r *rand.Rand) (words string, servers int, f failure, method string) {
+	list := []string{"error", "timeout", "invalid_header", "http_500", "http_502", "http_503", "http_504", "http_403",
+		"http_404", "http_429", "non_idempotent"}
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	words = "proxy_next_upstream " + strings.Join(list[:1+r.IntN(len(list))], " ") + ";"
+	if n := r.IntN(5); n > 0 {
+		words += fmt.Sprintf(" proxy_next_upstream_tries %d;", n)
 	}
-	return out
+	return words, 1 + r.IntN(3), failures[r.IntN(len(failures))], []string{"GET", "POST", "PUT", "DELETE",
+		"PATCH"}[r.IntN(5)]
 }
 
 // limit is the time that a try may take: short only where it is about that.
@@ -144,7 +161,8 @@ func startNginx(t *testing.T, program string, b *backend.Backend, parts string) 
 			groups = append(groups, line)
 		}
 	}
-	conf := "daemon off;\nmaster_process off;\npid " + process.File("pid") + ";\nevents { worker_connections 4096; }\nhttp {\n" +
+	conf := "daemon off;\nmaster_process off;\npid " + process.File("pid") +
+		";\nevents { worker_connections 4096; }\nhttp {\n" +
 		"access_log off;\nadd_header X-Tried $upstream_addr always;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		conf += kind + "_temp_path " + process.File(kind) + ";\n"

@@ -29,17 +29,21 @@ type Attempt struct {
 // Backend is several endpoints with one memory. It may be used by several goroutines.
 type Backend struct {
 	Addresses []string // host:port of each endpoint
-	start     time.Time
-	mu        sync.Mutex
-	attempts  map[string][]Attempt // by path
-	open      map[string]int       // attempts that are not over
-	changed   chan struct{}        // closed when something changes
+	// Dead are as many addresses at which connections are refused. Nobody else can come to listen there meanwhile.
+	Dead     []string
+	start    time.Time
+	mu       sync.Mutex
+	attempts map[string][]Attempt // by path
+	open     map[string]int       // attempts that are not over
+	changed  chan struct{}        // closed when something changes
 }
 
-// Start starts a backend with n endpoints, which ends with the test.
+// Start starts a backend with n endpoints and n dead addresses, which ends with the test.
 func Start(t testing.TB, n int) *Backend {
 	t.Helper()
-	b := &Backend{start: time.Now(), attempts: map[string][]Attempt{}, open: map[string]int{}, changed: make(chan struct{})}
+	b := &Backend{start: time.Now(), attempts: map[string][]Attempt{}, open: map[string]int{},
+		changed: make(chan struct{})}
+	b.hold(t, n)
 	for i := range n {
 		l, err := loopback.Listen()
 		if err != nil {
@@ -56,6 +60,24 @@ func Start(t testing.TB, n int) *Backend {
 		b.Addresses = append(b.Addresses, l.Addr().String())
 	}
 	return b
+}
+
+// hold takes n ports at which nobody listens: each is the near end of a connection.
+func (b *Backend) hold(t testing.TB, n int) {
+	t.Helper()
+	l, err := loopback.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	for range n {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		b.Dead = append(b.Dead, conn.LocalAddr().String())
+	}
 }
 
 func (b *Backend) serve(endpoint int, w http.ResponseWriter, r *http.Request) {
@@ -89,8 +111,8 @@ func (b *Backend) serve(endpoint int, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Arrived counts an attempt, for servers that speak something else than HTTP/1.1. They call the function that it returns
-// when the attempt is over.
+// Arrived counts an attempt, for servers that speak something else than HTTP/1.1. They call the function that it
+// returns when the attempt is over.
 func (b *Backend) Arrived(endpoint int, method, path string) (over func()) {
 	b.note(func() {
 		b.attempts[path] = append(b.attempts[path], Attempt{endpoint, method, time.Since(b.start)})

@@ -1,0 +1,54 @@
+package behaviour_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/internal/needs"
+	"github.com/abate-go/abate/tests/behaviour/backend"
+	"github.com/abate-go/abate/topology"
+)
+
+// Two proxies one behind the other: their tries multiply where what the inner one answers is in the list of the outer
+// one, and only there. HAProxy answers a hang with 504, a broken connection with 502, and passes a 503 on.
+func TestTriesOfAChainMultiplyAsTheAnswersSay(t *testing.T) {
+	outerProgram, innerProgram := needs.Program(t, "nginx"), needs.Program(t, "haproxy")
+	b := backend.Start(t, 1)
+	outers := []string{"proxy_next_upstream http_502 http_503;", "proxy_next_upstream error timeout http_504;",
+		"proxy_next_upstream http_500 http_502 http_503 http_504; proxy_next_upstream_tries 2;"}
+	inners := []string{"retries 1", "retries 2"}
+	var innerConf, outerConf strings.Builder
+	for i := range outers {
+		for j, inner := range inners {
+			pool(&innerConf, fmt.Sprintf("c%d-%d", i, j), b.Addresses, "timeout server 400ms",
+				"retry-on all-retryable-errors", inner)
+		}
+	}
+	doors := []string{freeAddress(t), freeAddress(t), freeAddress(t)} // nginx tries each address once
+	innerForm, _ := startHAProxy(t, innerProgram, b, "", innerConf.String(), doors...)
+	for i, outer := range outers {
+		for j := range inners {
+			location(&outerConf, fmt.Sprintf("c%d-%d", i, j), doors, " max_fails=0", outer)
+		}
+	}
+	outerForm, p := startNginx(t, outerProgram, b, outerConf.String())
+	for i := range outers {
+		for j := range inners {
+			key := fmt.Sprintf("c%d-%d", i, j)
+			outer, inner := layerAt(t, outerForm, "/"+key+"/*"), layerTo(t, innerForm, key)
+			for _, f := range []failure{{"503", topology.S503}, {"500", topology.S500}, {"close", topology.ResetSent},
+				{"hang", topology.Hang}, {"429", topology.S429}} {
+				want := inner.Tries(f.outcome, topology.Safe).N * outer.Tries(inner.Gives(f.outcome), topology.Safe).N
+				if _, err := p.Send(t.Context(), "GET", "/"+key+"/"+f.command); err != nil {
+					t.Fatal(err)
+				}
+				b.Await("/"+key+"/"+f.command, 30*time.Second, func(all, _ int) bool { return all >= want })
+				if got := len(b.Attempts("/" + key + "/" + f.command)); got != want {
+					t.Errorf("%s over %s, %s: %d tries arrived, the importers say %d", outers[i], inners[j], f.command, got, want)
+				}
+			}
+		}
+	}
+}
