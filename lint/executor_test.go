@@ -327,7 +327,10 @@ func (s *system) layer(c *topology.Call, l *topology.Layer, at, leave time.Durat
 			if r, _ = s.try(l, now, limit, end, leave, true, inner); r.ok {
 				return r
 			}
-			return result{seen: topology.Hang, end: never}
+			if r.end == never || again {
+				return result{seen: topology.Hang, end: never}
+			}
+			return gives(r.seen, r.end)
 		}
 		switch {
 		case r.ok:

@@ -15,11 +15,12 @@ type group struct {
 	order int
 	steps []step
 	last  time.Duration // when all can have been tried
+	vague bool          // nobody knows when
 	most  time.Duration // until all have failed, or succeeded at last
 }
 
 func (g *group) add(s *state, n, mean float64) {
-	g.last = max(g.last, s.last())
+	g.last, g.vague = max(g.last, s.last()), g.vague || s.vague
 	for _, st := range s.started() {
 		g.steps = append(g.steps, step{st.at, product(st.n, n), product(st.mean, mean)})
 	}
@@ -35,12 +36,15 @@ func (e *evaluation) follow(out *state, groups map[int]*group, svc *topology.Ser
 	slices.SortFunc(sorted, func(a, b *group) int { return cmp.Compare(a.order, b.order) })
 	at, most := time.Duration(0), max(svc.OwnTime.Or(0), svc.OwnTime99.Or(0))
 	for _, g := range sorted {
+		out.vague = out.vague || g.vague
 		for _, s := range g.steps {
 			out.steps = append(out.steps, step{later(at, s.at), s.n, s.mean})
 		}
 		most = later(most, g.most)
 		if !e.a.worst { // else its calls may succeed at once, so that the next ones begin before all has been tried here
-			at = later(at, g.last)
+			if at = later(at, g.last); g.vague {
+				at = never
+			}
 		}
 	}
 	out.steps = e.a.tidy(out.steps)
@@ -74,10 +78,7 @@ func (e *evaluation) answer(out *state, f failure, svc *topology.Service) {
 				out.fail(f)
 			}
 		}
-	default:
-		f.seen = other
-		out.fail(f)
-	}
+	} // else it is not even proved that it fails
 }
 
 // fine is the answer of a service that can do without what failed.

@@ -20,18 +20,13 @@ type assumption struct {
 type limits struct {
 	try, all time.Duration
 	blind    bool // a limit of a try may exist, of any length
+	veiled   bool // the same, of what is proved: nothing is certain but what begins at once
 }
 
 func (a *assumption) limits(l *topology.Layer) (m limits) {
 	m.try, m.all = l.PerTry.Or(0), l.Overall.Or(0)
-	if l.PerTry.IsUnknown() {
-		if m.blind = a.worst; !a.worst {
-			m.try = 1
-		}
-	}
-	if l.Overall.IsUnknown() && !a.worst {
-		m.all = 1 // it ends the call at once
-	}
+	m.blind = a.worst && l.PerTry.IsUnknown()
+	m.veiled = !a.worst && (l.PerTry.IsUnknown() || l.Overall.IsUnknown() || m.all > 0 && unknownWait(&l.Backoff))
 	return m
 }
 
@@ -52,22 +47,24 @@ func (a *assumption) tries(l *topology.Layer, seen topology.Outcome, m topology.
 			a.guessed, most = true, math.Inf(1)
 		}
 	}
-	if seen == topology.Hang && l.PerTry.IsUnknown() && !a.worst {
-		return 1
-	}
 	return most
 }
 
 // wait returns the shortest and the longest wait before the n-th retry that count.
 func (a *assumption) wait(l *topology.Layer, n int) (least, most time.Duration) {
 	b := &l.Backoff
-	if b.First.IsUnknown() || b.Max.IsUnknown() || b.Multiplier.IsUnknown() || b.Jitter.IsUnknown() {
-		if a.worst {
-			return 0, never
-		}
-		return never, 0
+	if unknownWait(b) {
+		return 0, never
 	}
 	return b.Wait(n)
+}
+
+// unknownWait reports that nobody knows how long a layer waits before it tries again.
+func unknownWait(b *topology.Backoff) bool {
+	if first, known := b.First.Get(); b.First.IsZero() || known && first == 0 {
+		return false
+	}
+	return b.First.IsUnknown() || b.Max.IsUnknown() || b.Multiplier.IsUnknown() || b.Jitter.IsUnknown()
 }
 
 // copies returns how many copies of a try run beside it, and from when.
@@ -119,6 +116,10 @@ type played struct {
 func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods, weight func(extra float64) float64,
 ) state {
 	p := &played{a: a, l: l, m: a.limits(l), methods: methods}
+	if p.m.veiled || in.vague && p.m.try+p.m.all > 0 {
+		in = in.atOnce()
+		p.m = limits{}
+	}
 	p.ends(in)
 	p.play()
 	copies, after := a.copies(l, p.m)
@@ -148,6 +149,7 @@ func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods
 	}
 	out.steps = a.tidy(out.steps)
 	p.fails(&out)
+	out.vague = in.vague || !a.worst && p.vague()
 	a.allowances(l, &out, tries, copies)
 	return out
 }
@@ -260,12 +262,28 @@ func (p *played) fails(out *state) {
 			out.fail(failure{p.l.Gives(f.seen), least, out.longest})
 		}
 	}
+	if p.a.worst && p.l.Overall.IsUnknown() && most > 0 { // it may end the call at any time
+		out.fail(failure{p.l.Gives(topology.Hang), 0, never})
+	}
 	switch {
 	case ends && most >= p.m.all:
 		out.fail(failure{p.l.Gives(topology.Hang), p.m.all, p.m.all})
 	case p.hangs:
 		out.fail(failure{topology.Hang, never, never})
 	}
+}
+
+// vague reports that a value is unknown on which it depends when the layer fails.
+func (p *played) vague() bool {
+	for i := range p.l.Repeats {
+		r := &p.l.Repeats[i]
+		for _, f := range p.seen {
+			if r.Tries.IsUnknown() && r.About(f.seen, p.methods) {
+				return true
+			}
+		}
+	}
+	return len(p.starts) > 1 && unknownWait(&p.l.Backoff)
 }
 
 // early reports whether a layer may give up before it has made all its tries, because what it shares with other calls
@@ -321,13 +339,15 @@ func (a *assumption) allowances(l *topology.Layer, out *state, tries, copies flo
 		}
 		return
 	}
-	first := 0.0 // extra attempts that the layer's calls may make, when it is the first
+	first, unknown := 0.0, false // extra attempts that the layer's calls may make, when it is the first
 	for i := range l.Repeats {
 		r := &l.Repeats[i]
 		if n, ok := r.Tries.Get(); ok && n < topology.Unbounded {
 			first = max(first, float64(n-1))
-		} else if ok || a.worst {
+		} else if ok {
 			first = math.Inf(1)
+		} else {
+			unknown = unknown || r.Tries.IsUnknown()
 		}
 	}
 	base, best, own := out.base, out.best, 0.0
@@ -341,6 +361,12 @@ func (a *assumption) allowances(l *topology.Layer, out *state, tries, copies flo
 		out.best = max(base, best)
 	} else {
 		out.best = best
+	}
+	if unknown {
+		if !a.worst {
+			out.limit(base) // it may be one extra attempt, which is spent on nothing
+		}
+		return // it may be none, and what is behind begins trees of its own
 	}
 	if first == 0 && copies == 0 {
 		return // it repeats nothing, so it owns nothing, and only passes on what it gets

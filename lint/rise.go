@@ -144,8 +144,12 @@ func (s *state) key(v int, unit float64) string {
 		b = binary.AppendVarint(b, int64(f.least))
 		b = binary.AppendVarint(b, int64(f.most))
 	}
-	if s.cancels {
-		b = append(b, 1)
+	for _, is := range []bool{s.cancels, s.vague} {
+		if is {
+			b = append(b, 1)
+			continue
+		}
+		b = append(b, 0)
 	}
 	return string(b)
 }

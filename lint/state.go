@@ -30,9 +30,6 @@ func times(n float64, d time.Duration) time.Duration {
 	return time.Duration(n * float64(d))
 }
 
-// other is a failure that no layer is proved to repeat: the answer of a service that nobody knows.
-const other = topology.Outcome(255)
-
 // step is a moment from which more attempts can have reached the failing service.
 type step struct {
 	at   time.Duration
@@ -54,6 +51,9 @@ type state struct {
 	fails   []failure
 	longest time.Duration // until it has failed, or succeeded at the last try
 	cancels bool          // it stops when its caller leaves
+	// vague reports that nobody knows when it fails, because a value is unknown. Only what is proved is ever vague: a limit
+	// of time around it may cut off everything but what begins at once.
+	vague bool
 	// base is how many attempts there are while nobody makes an extra one of the call tree's allowance, and best how many
 	// one extra one adds at most. Both mean nothing behind a service that does not take part.
 	base, best float64
@@ -149,7 +149,7 @@ func (s *state) limit(n float64) {
 
 // either is the state of a call that is one of two.
 func either(a, b state) state {
-	out := state{longest: max(a.longest, b.longest), cancels: a.cancels && b.cancels,
+	out := state{longest: max(a.longest, b.longest), cancels: a.cancels && b.cancels, vague: a.vague || b.vague,
 		base: max(a.base, b.base), best: max(a.best, b.best)}
 	for _, f := range a.fails {
 		out.fail(f)
@@ -175,6 +175,13 @@ func either(a, b state) state {
 		}
 	}
 	return out
+}
+
+// atOnce is what is certain of a vague state inside of a limit of time: what begins at once. How it ends is not.
+func (s *state) atOnce() state {
+	n, mean := s.until(0)
+	return state{steps: []step{{0, n, mean}}, cancels: s.cancels, vague: true,
+		base: s.base, best: s.best}
 }
 
 // until returns how many attempts can have started by a time, that time included.
