@@ -1,11 +1,15 @@
 package importer
 
 import (
+	"github.com/abate-go/abate/importer/abatefile"
+	"github.com/abate-go/abate/importer/contour"
+	"github.com/abate-go/abate/importer/dapr"
 	"github.com/abate-go/abate/importer/envoy"
 	"github.com/abate-go/abate/importer/gatewayapi"
 	"github.com/abate-go/abate/importer/grpcconfig"
 	"github.com/abate-go/abate/importer/haproxy"
 	"github.com/abate-go/abate/importer/istio"
+	"github.com/abate-go/abate/importer/kong"
 	"github.com/abate-go/abate/importer/kuma"
 	"github.com/abate-go/abate/importer/linkerd"
 	"github.com/abate-go/abate/importer/metrics"
@@ -13,11 +17,12 @@ import (
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/importer/spring"
 	"github.com/abate-go/abate/importer/traces"
+	"github.com/abate-go/abate/importer/traefik"
 	"github.com/abate-go/abate/importer/workloads"
 	"github.com/abate-go/abate/topology"
 )
 
-// format is one kind of file. A document belongs to the first format that recognises it.
+// format is one kind of file.
 type format struct {
 	name      string
 	form      form
@@ -47,6 +52,11 @@ var formats = []format{
 	{"grpc", parsed, grpcconfig.Recognise, grpcconfig.Read},
 	{"spring", parsed | plain, spring.Recognise, spring.Read},
 	{"kuma", parsed, kuma.Recognise, kuma.Read},
+	{"abate", parsed, abatefile.Recognise, abatefile.Read},
+	{"contour", parsed, contour.Recognise, contour.Read},
+	{"kong", parsed, kong.Recognise, kong.Read},
+	{"traefik", parsed, traefik.Recognise, traefik.Read},
+	{"dapr", parsed, dapr.Recognise, dapr.Read},
 	{"nginx", plain, nginx.Recognise, nginx.Read},
 	{"haproxy", plain, haproxy.Recognise, haproxy.Read},
 }

@@ -135,18 +135,19 @@ func (r *reading) document(d source.Document, seen *Seen) (found bool) {
 	return found || kind == "ConfigMap"
 }
 
-// take gives d to the first format of a form that recognises it, and reports whether there is one.
-func (r *reading) take(d source.Document, as form, seen *Seen) bool {
+// take gives d to each format of a form that recognises it, and reports whether there is one: a Service of Kubernetes may
+// have annotations of Linkerd, a compose file labels of Traefik.
+func (r *reading) take(d source.Document, as form, seen *Seen) (found bool) {
 	for _, f := range formats {
 		if f.form&as != 0 && f.recognise(d) {
 			r.byFormat[f.name] = append(r.byFormat[f.name], d)
 			if !slices.Contains(seen.Formats, f.name) {
 				seen.Formats = append(seen.Formats, f.name)
 			}
-			return true
+			found = true
 		}
 	}
-	return false
+	return found
 }
 
 // configMaps opens the ConfigMaps: each entry is a file of the service whose pods mount it.

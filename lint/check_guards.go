@@ -13,14 +13,15 @@ import (
 // manyConcurrent is a static cap on concurrent retries that bounds nothing in practice: Envoy Gateway sets it.
 const manyConcurrent = 1024
 
-// budget is F403 to F405: what bounds the retries of all calls together.
+// budget is F403 to F405: what bounds the retries of all calls together. What never reached the callee loads nobody when
+// it is repeated, so it does not count.
 func (r *run) budget(e *edge, l *topology.Layer) {
 	b := &l.Budget
-	by, n := mostTries(l, topology.AllMethods, anything)
+	by, n := mostTries(l, topology.AllMethods, processed)
 	if by == nil {
 		return
 	}
-	rated := !b.Ratio.IsZero() || !b.Tokens.IsZero()
+	rated := !b.Ratio.IsZero() || !b.Share.IsZero() || !b.Tokens.IsZero()
 	m, capped := b.Concurrent.Get()
 	if capped && m >= manyConcurrent && !rated {
 		r.report(Finding{Rule: "F403", At: place(b.Concurrent, l), Subject: subject(e, l, "budget"), Effect: float64(n),
