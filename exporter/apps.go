@@ -45,11 +45,11 @@ func GRPC(routes []Route) []byte {
 		if d := l.Overall.Or(0); d > 0 {
 			m.Timeout = seconds(d)
 		}
-		if tries, _ := most(l); tries > 1 && len(codes(l)) > 0 {
+		if tries, _ := Tries(l); tries > 1 && len(clientCodes(l)) > 0 {
 			first := max(time.Millisecond, l.Backoff.First.Or(0))
 			m.RetryPolicy = &grpcRetry{MaxAttempts: min(mostGRPC, tries), InitialBackoff: seconds(first),
 				MaxBackoff:        seconds(max(first, l.Backoff.Max.Or(first))),
-				BackoffMultiplier: l.Backoff.Multiplier.Or(1), RetryableStatusCodes: codes(l)}
+				BackoffMultiplier: l.Backoff.Multiplier.Or(1), RetryableStatusCodes: clientCodes(l)}
 		}
 		if ratio := l.Budget.Ratio.Or(0); ratio > 0 && c.RetryThrottling == nil {
 			c.RetryThrottling = &grpcThrottling{MaxTokens: l.Budget.Tokens.Or(10), TokenRatio: math.Round(ratio*1000) / 1000}
@@ -90,7 +90,7 @@ func Spring(routes []Route) []byte {
 }
 
 func springRetry(t *text, l *topology.Layer) bool {
-	tries, _ := most(l)
+	tries, _ := Tries(l)
 	if tries < 2 {
 		return false
 	}

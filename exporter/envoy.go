@@ -74,7 +74,7 @@ func envoyRoute(t *text, r *Route) {
 	t.line("                route:")
 	t.line("                  cluster: %s", label(r.Service))
 	t.line("                  timeout: %s", seconds(l.Overall.Or(0)))
-	tries, safeOnly := most(l)
+	tries, safeOnly := Tries(l)
 	words, status := envoyWords(l)
 	if tries < 2 || len(words) == 0 {
 		return
@@ -95,7 +95,9 @@ func envoyRoute(t *text, r *Route) {
 	}
 	if safeOnly {
 		t.line("                    retriable_request_headers:")
-		t.line(`                    - {name: ":method", string_match: {safe_regex: {regex: "GET|HEAD|OPTIONS|TRACE"}}}`)
+		for _, method := range []string{"GET", "HEAD", "OPTIONS", "TRACE"} {
+			t.line(`                    - {name: ":method", string_match: {exact: %s}}`, method)
+		}
 	}
 }
 
@@ -124,8 +126,8 @@ func envoyCluster(t *text, r *Route) {
 	t.line("      - priority: DEFAULT")
 	set(t, l.Limits.Requests, "        max_requests: %s", limit)
 	set(t, l.Limits.Pending, "        max_pending_requests: %s", limit)
-	switch ratio, ok := l.Budget.Ratio.Get(); {
-	case ok && ratio > 0:
+	switch ratio := share(&l.Budget); {
+	case ratio > 0:
 		t.line("        retry_budget: {budget_percent: {value: %s}, min_retry_concurrency: %d}", percent(ratio),
 			max(1, l.Budget.Concurrent.Or(3)))
 	case l.Budget.Concurrent.Or(0) > 0:
@@ -135,6 +137,9 @@ func envoyCluster(t *text, r *Route) {
 	}
 	envoyEjection(t, &l.Ejection)
 }
+
+// share is the retries for a first try, or in flight for a request in flight, whichever the budget has.
+func share(b *topology.Budget) float64 { return b.Ratio.Or(b.Share.Or(0)) }
 
 func envoyEjection(t *text, e *topology.Ejection) {
 	if e.Consecutive.Or(0) == 0 {

@@ -38,7 +38,7 @@ func TestWhatIsWrittenHasTheSettingsOfTheFormat(t *testing.T) {
 	for name, wants := range map[string][]string{
 		"envoy": {"retry_on: connect-failure,refused-stream,reset-before-request,reset,unavailable,retriable-status-codes",
 			"retriable_status_codes: [502, 503]", "num_retries: 3", "per_try_timeout: 1s", "timeout: 3s",
-			"base_interval: 0.1s", "max_interval: 10s", "budget_percent: {value: 10}", "GET|HEAD", "consecutive_5xx: 5",
+			"base_interval: 0.1s", "max_interval: 10s", "budget_percent: {value: 10}", "{exact: GET}", "consecutive_5xx: 5",
 			"max_requests: 50"},
 		"istio": {"attempts: 3", "perTryTimeout: 1s", "timeout: 3s", "reset,unavailable,502,503", "percent: 10",
 			"consecutive5xxErrors: 5", "http2MaxRequests: 50"},
@@ -52,7 +52,7 @@ func TestWhatIsWrittenHasTheSettingsOfTheFormat(t *testing.T) {
 			"proxy_next_upstream error timeout http_502 http_503;",
 			"proxy_next_upstream_tries 4;", "proxy_read_timeout 1000ms;", "proxy_next_upstream_timeout 3000ms;"},
 		"haproxy": {"retries 3", "retry-on conn-failure empty-response response-timeout 502 503", "timeout server 1000ms",
-			"disable-l7-retry unless METH_GET", "server s2 payment-2.shop:8080 maxconn 50", "option abortonclose"},
+			"disable-l7-retry if METH_POST", "server s2 payment-2.shop:8080 maxconn 50", "option abortonclose"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := string(written(t, name, []exporter.Route{route()}))

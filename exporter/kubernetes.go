@@ -12,7 +12,7 @@ func Istio(routes []Route) []byte {
 	t := &text{}
 	for i := range routes {
 		r := &routes[i]
-		host := r.endpoints()[0].host
+		host := r.host()
 		if i > 0 {
 			t.line("---")
 		}
@@ -33,7 +33,7 @@ func virtualService(t *text, r *Route, host string) {
 	t.line("  http:")
 	t.line("  - route: [{destination: {host: %q}}]", host)
 	set(t, l.Overall, "    timeout: %s", seconds)
-	tries, _ := most(l)
+	tries, _ := Tries(l)
 	words, status := envoyWords(l)
 	if tries < 2 || len(words)+len(status) == 0 {
 		t.line("    retries: {attempts: 0} # without it Istio would retry twice")
@@ -62,7 +62,7 @@ func destinationRule(t *text, r *Route, host string) {
 	if n := l.Limits.Requests.Or(0); n > 0 && n < topology.Unbounded {
 		t.line("      http: {http2MaxRequests: %d}", n)
 	}
-	if ratio := l.Budget.Ratio.Or(0); ratio > 0 {
+	if ratio := share(&l.Budget); ratio > 0 {
 		t.line("    retryBudget: {percent: %s, minRetryConcurrency: %d}", percent(ratio), max(1, l.Budget.Concurrent.Or(3)))
 	}
 	if e := &l.Ejection; e.Consecutive.Or(0) > 0 {
@@ -88,15 +88,15 @@ func GatewayAPI(routes []Route) []byte {
 		t.line("metadata: {name: %s}", label(r.Service))
 		t.line("spec:")
 		t.line("  parentRefs: [{name: gateway}] # the name of your Gateway")
-		t.line("  hostnames: [%q]", e.host)
+		t.line("  hostnames: [%q]", r.host())
 		t.line("  rules:")
-		t.line("  - backendRefs: [{name: %s, port: %s}]", label(strings.SplitN(e.host, ".", 2)[0]), e.port)
+		t.line("  - backendRefs: [{name: %s, port: %s}]", label(strings.SplitN(r.host(), ".", 2)[0]), e.port)
 		if l.Overall.Or(0) > 0 || l.PerTry.Or(0) > 0 {
 			t.line("    timeouts:")
 			set(t, l.Overall, "      request: %s", millis)
 			set(t, l.PerTry, "      backendRequest: %s", millis)
 		}
-		if tries, _ := most(l); tries > 1 {
+		if tries, _ := Tries(l); tries > 1 {
 			t.line("    retry:")
 			t.line("      attempts: %d", tries-1)
 			if s := statuses(l); len(s) > 0 {
@@ -120,9 +120,9 @@ func Linkerd(routes []Route) []byte {
 		t.line("apiVersion: v1")
 		t.line("kind: Service")
 		t.line("metadata:")
-		t.line("  name: %s", label(strings.SplitN(e.host, ".", 2)[0]))
+		t.line("  name: %s", label(strings.SplitN(r.host(), ".", 2)[0]))
 		t.line("  annotations:")
-		tries, _ := most(l)
+		tries, _ := Tries(l)
 		if s := statuses(l); tries > 1 && len(s) > 0 {
 			t.line("    retry.linkerd.io/http: %q", strings.Join(s, ","))
 		}

@@ -47,7 +47,7 @@ func Compare(before, after *topology.Layer) []Row {
 	value(c, "attempt timeout", before.PerTry, after.PerTry)
 	value(c, "timeout", before.Overall, after.Overall)
 	value(c, "connect timeout", before.Connect, after.Connect)
-	if n, _ := most(before); n > 1 {
+	if n, _ := Tries(before); n > 1 {
 		value(c, "first delay", before.Backoff.First, after.Backoff.First)
 		value(c, "longest delay", before.Backoff.Max, after.Backoff.Max)
 		value(c, "multiplier", before.Backoff.Multiplier, after.Backoff.Multiplier)

@@ -45,7 +45,8 @@ func nginxEjection(e *topology.Ejection) string {
 }
 
 func nginxRetries(t *text, l *topology.Layer) {
-	tries, safeOnly := most(l)
+	tries, safeOnly := Tries(l)
+	set(t, l.Overall, "      proxy_next_upstream_timeout %s;", millis)
 	if tries < 2 {
 		t.line("      proxy_next_upstream off;")
 		return
@@ -70,7 +71,6 @@ func nginxRetries(t *text, l *topology.Layer) {
 	}
 	t.line("      proxy_next_upstream %s;", strings.Join(words, " "))
 	t.line("      proxy_next_upstream_tries %d;", tries)
-	set(t, l.Overall, "      proxy_next_upstream_timeout %s;", millis)
 }
 
 // HAProxy writes a complete configuration: a frontend that chooses by the host, and a backend for each service.
@@ -91,7 +91,7 @@ func HAProxy(routes []Route) []byte {
 
 func haproxyBackend(t *text, r *Route) {
 	l := &r.Layer
-	tries, safeOnly := most(l)
+	tries, safeOnly := Tries(l)
 	t.line("")
 	t.line("backend %s", label(r.Service))
 	t.line("  mode http")
@@ -103,7 +103,8 @@ func haproxyBackend(t *text, r *Route) {
 		t.line("  retry-on %s", strings.Join(words, " "))
 	}
 	if tries > 1 && safeOnly {
-		t.line("  http-request disable-l7-retry unless METH_GET || { method HEAD OPTIONS TRACE }")
+		t.line("  http-request disable-l7-retry if METH_POST")
+		t.line("  http-request disable-l7-retry if { method PATCH PUT DELETE }")
 	}
 	for i, e := range r.endpoints() {
 		tls := ""
@@ -123,7 +124,7 @@ func haproxyWords(l *topology.Layer) []string {
 	if repeated(l, topology.Refused, topology.Safe) {
 		words = append(words, "conn-failure")
 	}
-	if repeated(l, topology.ResetUnsent, topology.Safe) || repeated(l, topology.ResetSent, topology.Safe) {
+	if repeated(l, topology.ResetSent, topology.Safe) {
 		words = append(words, "empty-response")
 	}
 	if repeated(l, topology.Hang, topology.Safe) {

@@ -63,7 +63,26 @@ func (r *Route) endpoints() []endpoint {
 	return all
 }
 
+// host is the service's name in a cluster: the host of its URL, or its own name where that is an address or this
+// machine.
+func (r *Route) host() string {
+	h := r.endpoints()[0].host
+	if net.ParseIP(h) != nil || h == "localhost" {
+		return label(r.Service)
+	}
+	return h
+}
+
 func (e endpoint) String() string { return net.JoinHostPort(e.host, e.port) }
+
+// Names returns the names by which what was written may call the service.
+func (r *Route) Names() []string {
+	names := []string{r.Service, label(r.Service), r.host()}
+	for _, e := range r.endpoints() {
+		names = append(names, e.String(), e.host)
+	}
+	return names
+}
 
 // label makes a name that YAML, DNS and configuration files take as one word.
 func label(name string) string {
@@ -78,8 +97,9 @@ func label(name string) string {
 	}, name), "-")
 }
 
-// most returns the most tries of any outcome, and whether only safe methods are repeated once a request may have run.
-func most(l *topology.Layer) (tries int, safeOnly bool) {
+// Tries returns the most tries of any outcome that a layer repeats, and whether it repeats only safe methods once a
+// request may have run.
+func Tries(l *topology.Layer) (tries int, safeOnly bool) {
 	tries, safeOnly = 1, true
 	for _, r := range l.Repeats {
 		if n, ok := r.Tries.Get(); ok {
@@ -120,6 +140,16 @@ func codes(l *topology.Layer) []string {
 		if o.GRPC() && (repeated(l, o, topology.Safe) || repeated(l, o, topology.Unsafe)) {
 			all = append(all, o.String())
 		}
+	}
+	return all
+}
+
+// clientCodes are the codes that a client of gRPC repeats. A connection that fails, and a 503 of a proxy, are
+// UNAVAILABLE to it.
+func clientCodes(l *topology.Layer) []string {
+	all := codes(l)
+	if len(all) == 0 && (repeated(l, topology.Refused, topology.Safe) || repeated(l, topology.S503, topology.Safe)) {
+		all = []string{topology.Unavailable.String()}
 	}
 	return all
 }

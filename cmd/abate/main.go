@@ -21,6 +21,7 @@ func program() *cli.Program {
 			Run: drills.DrillCommand},
 		{Name: "audit", Summary: "read the retries of any stack, and say what they do in an outage",
 			Run: inspect.AuditCommand},
+		{Name: "import", Summary: "write a policy file for what files of other programs set", Run: inspect.ImportCommand},
 		{Name: "sim", Summary: "run a scenario in virtual time and judge it", Run: rehearse.SimCommand},
 		{Name: "tune", Summary: "look for the policy that is best over several scenarios", Run: rehearse.TuneCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file (in abate-proxy)",
@@ -33,8 +34,8 @@ func program() *cli.Program {
 			Run: basics.ProbeCommand},
 		{Name: "dlq", Summary: "look at the dead letters of a Kafka topic, and replay them carefully (in abate-full)",
 			Run: full.Command("dlq")},
-		{Name: "export", Summary: "write Prometheus rules and a Grafana dashboard for a policy file",
-			Run: rehearse.ExportCommand},
+		{Name: "export", Summary: "write a policy file as Prometheus rules, a dashboard, or in another program's format",
+			Run: inspect.Exports(rehearse.ExportCommand)},
 		{Name: "check", Summary: "check policy files and print the policy in force", Run: basics.CheckCommand},
 	}}
 }

@@ -77,7 +77,7 @@ func (r *reader) parent(o source.Resource, ref source.Node) parent {
 		name := cmp.Or(p.product.V, "the product that serves "+cmp.Or(p.gateway.Name, p.service))
 		r.remark("F702", p.at, o.String()+" parent",
 			"the defaults of "+name+" are not known here, so what it repeats is unknown",
-			"say which product serves it (--implementation istio or envoy-gateway), or audit what it made of the route")
+			"say which product serves it (--assume implementation=istio or envoy-gateway), or audit what it made of the route")
 	}
 	return p
 }

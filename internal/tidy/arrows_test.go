@@ -79,7 +79,7 @@ var layers = []layer{
 	{"importer", []string{"importer/source", "importer/", "topology"}, yaml},
 	{"exporter", []string{"topology"}, yaml},
 	{"lint", []string{"topology"}, nothing},
-	{"audit", []string{"topology", "importer", "importer/", "lint", "sim", "sim/", "policyfile", "core", "inbound", ".",
+	{"audit", []string{"topology", "importer", "importer/", "exporter", "lint", "sim", "sim/", "policyfile", "core", "inbound", ".",
 		"policy/"}, yaml},
 	{"export", []string{"internal/registry", "policyfile", "core", "inbound", ".", "policy/"}, yaml},
 	// The simulator, from the bottom up.

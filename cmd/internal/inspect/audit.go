@@ -41,7 +41,8 @@ with calls: and services: (see docs/audit.md).
                           instant queries are read as files
   --window TIME           how far back it looks (default 5m)
 
-  --assume NAME=VALUE     istio=1.23: whose defaults hold; app=propagate: an application whose call
+  --assume NAME=VALUE     istio=1.23: whose defaults hold; implementation=istio or envoy-gateway: what
+                          serves routes of the Gateway API; app=propagate: an application whose call
                           failed answers as the call did. May be given several times
   --max-amplification N   attempts that one request may become; more is an error (default 10)
   --fail-on SEVERITY      error, warning, note or never: what makes the exit code 1 (default error)
@@ -213,6 +214,10 @@ func (o *auditOptions) audit() audit.Options {
 		name, value, _ := strings.Cut(a, "=")
 		if name == "app" {
 			options.Propagate = true
+			continue
+		}
+		if name == "implementation" {
+			options.Assume.Implementation = value
 			continue
 		}
 		options.Assume.Versions[strings.ToLower(name)] = value

@@ -19,6 +19,7 @@ const exportHelp = `Write what other programs need of a policy file.
 
 Usage: abate export prometheus-rules -c FILE [FLAGS]
        abate export grafana [-c FILE] [FLAGS]
+       abate export FORMAT -c FILE [FLAGS]      another program's format: abate export envoy -h
 
 prometheus-rules  recording and alerting rules, with thresholds that follow from the policies: each
                   service that the file lists has its own, all others share those of its defaults
