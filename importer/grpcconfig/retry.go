@@ -2,6 +2,7 @@ package grpcconfig
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ func duration(word string) (time.Duration, error) {
 	if !isSeconds || err != nil || !(n >= 0) || n > 1e9 || strings.ContainsAny(number, "eExX_+pP") {
 		return 0, fmt.Errorf("%q is no duration here; gRPC reads seconds only, such as 0.1s", word)
 	}
-	return time.Duration(n * float64(time.Second)), nil
+	return time.Duration(math.Round(n * float64(time.Second))), nil
 }
 
 var retryKeys = []string{"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier", "retryableStatusCodes"}
