@@ -192,6 +192,7 @@ func (r *run) twice(e *edge, l *topology.Layer) {
 		Fix:         "retry safe methods only, or give the requests an idempotency key and say so (keyed: true)",
 		Assumptions: assumptions(l, by.Tries)}
 	if e.call.Unsafe.IsZero() {
+		one.Severity = Warning
 		one.Assumptions = append(one.Assumptions, "some of the calls of "+e.call.To+" are POST or PATCH and have no "+
 			"idempotency key")
 	}

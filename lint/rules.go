@@ -171,7 +171,8 @@ var rulesOfTime = []Rule{
 var rulesOfOutcomes = []Rule{
 	{"F301", "Requests that must not be repeated are repeated", Error,
 		"POST and PATCH are tried again after a failure that may have come after the work was done: a 5xx, a reset " +
-			"connection, a time-out. Then the order is placed, or the card charged, twice.",
+			"connection, a time-out. Then the order is placed, or the card charged, twice. An error where a call is known to " +
+			"be unsafe (`unsafe: true`), else a warning.",
 		"RFC 9110, section 9.2.2. Envoy, Istio, HAProxy's L7 retries, .NET's standard handler and resilience4j repeat " +
 			"POST; nginx does not. Threads kubernetes/ingress-nginx#4174, dotnet/aspire#4631.",
 		"GraphQL queries and searches that are POST; services that know an idempotency key (say `keyed: true` of the " +
