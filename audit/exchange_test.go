@@ -32,7 +32,8 @@ func randomPolicy(r *rand.Rand) string {
 	line("maxDelay: %dms", 500+r.IntN(20000))
 	line("multiplier: %d", 1+r.IntN(4))
 	line("jitter: %s", []string{"full", "equal", "none"}[r.IntN(3)])
-	line("retryOn: [%s]", []string{"gateway-error", "5xx, reset", "connect-failure", "timeout, \"503\"", "UNAVAILABLE"}[r.IntN(5)])
+	line("retryOn: [%s]", []string{"gateway-error", "5xx, reset", "connect-failure", "timeout, \"503\"",
+		"UNAVAILABLE"}[r.IntN(5)])
 	line("retryBudget: {ratio: 0.%d, reserve: 0}", 1+r.IntN(9))
 	line("circuitBreaker: {failureRateThreshold: 0.%d, minimumNumberOfCalls: %d}", 1+r.IntN(9), 1+r.IntN(100))
 	line("bulkhead: {maxConcurrentCalls: %d}", 1+r.IntN(500))

@@ -135,7 +135,8 @@ func (r *reading) document(d source.Document, seen *Seen) (found bool) {
 	return found || kind == "ConfigMap"
 }
 
-// take gives d to each format of a form that recognises it, and reports whether there is one: a Service of Kubernetes may
+// take gives d to each format of a form that recognises it, and reports whether there is one: a Service of Kubernetes
+// may
 // have annotations of Linkerd, a compose file labels of Traefik.
 func (r *reading) take(d source.Document, as form, seen *Seen) (found bool) {
 	for _, f := range formats {

@@ -13,7 +13,8 @@ import (
 // manyConcurrent is a static cap on concurrent retries that bounds nothing in practice: Envoy Gateway sets it.
 const manyConcurrent = 1024
 
-// budget is F403 to F405: what bounds the retries of all calls together. What never reached the callee loads nobody when
+// budget is F403 to F405: what bounds the retries of all calls together. What never reached the callee loads nobody
+// when
 // it is repeated, so it does not count.
 func (r *run) budget(e *edge, l *topology.Layer) {
 	b := &l.Budget

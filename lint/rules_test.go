@@ -68,7 +68,8 @@ calls:
 		"per second",
 		quiet: call("\n- {name: a, rate: 50}\n- {name: b, capacity: 100}", on("3", "503")+", budget: {ratio: 0.1}")},
 	"F106": {fires: "calls:\n- {from: a, to: b, layers: [{kind: client, " + on("2", "503") + "}]}\n- {from: b, to: a}\n",
-		quiet: "calls:\n- {from: a, to: b}\n- {from: b, to: a}\n- {from: b, to: c, layers: [{kind: client, " + on("2", "503") +
+		quiet: "calls:\n- {from: a, to: b}\n- {from: b, to: a}\n- {from: b, to: c, layers: [{kind: client, " + on("2",
+			"503") +
 			"}]}\n", says: "circle"},
 	"F107": {fires: call(nobody, on(`"3 (default of Istio 1.24 and later)"`, "503")), says: "the default of Istio 1.24",
 		quiet: call(nobody, on("3", "503"))},

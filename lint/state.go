@@ -51,7 +51,8 @@ type state struct {
 	fails   []failure
 	longest time.Duration // until it has failed, or succeeded at the last try
 	cancels bool          // it stops when its caller leaves
-	// vague reports that nobody knows when it fails, because a value is unknown. Only what is proved is ever vague: a limit
+	// vague reports that nobody knows when it fails, because a value is unknown. Only what is proved is ever vague: a
+	// limit
 	// of time around it may cut off everything but what begins at once.
 	vague bool
 	// base is how many attempts there are while nobody makes an extra one of the call tree's allowance, and best how many

@@ -139,7 +139,8 @@ func TestWhatAnUnknownProductDoesIsUnknown(t *testing.T) {
 	if l.Overall.V != 3*time.Second || !l.PerTry.IsUnknown() {
 		t.Errorf("overall %s, per try %s", l.Overall, l.PerTry)
 	}
-	if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F702" || !strings.Contains(f.Remarks[0].Fix, "--assume implementation=") {
+	if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F702" || !strings.Contains(f.Remarks[0].Fix,
+		"--assume implementation=") {
 		t.Errorf("%+v", f.Remarks)
 	}
 	told := only(t, read(t, source.Assume{Implementation: "istio"}, route("acme", "")))

@@ -79,8 +79,8 @@ var layers = []layer{
 	{"importer", []string{"importer/source", "importer/", "topology"}, yaml},
 	{"exporter", []string{"topology"}, yaml},
 	{"lint", []string{"topology"}, nothing},
-	{"audit", []string{"topology", "importer", "importer/", "exporter", "lint", "sim", "sim/", "policyfile", "core", "inbound", ".",
-		"policy/"}, yaml},
+	{"audit", []string{"topology", "importer", "importer/", "exporter", "lint", "sim", "sim/", "policyfile", "core",
+		"inbound", ".", "policy/"}, yaml},
 	{"export", []string{"internal/registry", "policyfile", "core", "inbound", ".", "policy/"}, yaml},
 	// The simulator, from the bottom up.
 	{"sim/kernel", nil, nothing},

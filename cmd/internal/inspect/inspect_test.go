@@ -124,7 +124,8 @@ func TestExportAndImportSayWhatIsLost(t *testing.T) {
 		t.Errorf("exit code %d, %s\n%s", code, errs, out)
 	}
 	code, _, errs = run(export, "nginx", "-c", path, "--loss", loss, "--fail-on-loss")
-	if data, err := os.ReadFile(loss); code != 1 || errs != "" || err != nil || !strings.Contains(string(data), `"dropped"`) {
+	if data, err := os.ReadFile(loss); code != 1 || errs != "" || err != nil || !strings.Contains(string(data),
+		`"dropped"`) {
 		t.Errorf("exit code %d, %s, %v, %s", code, errs, err, data)
 	}
 	if code, _, errs := run(export, "envoy", "extra"); code != 2 || !strings.Contains(errs, "-c FILE is missing") ||
