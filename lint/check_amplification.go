@@ -129,7 +129,8 @@ func outcomes(all []topology.Outcome) string {
 }
 
 // describe writes a path with its factors, notes its layers in the finding, and returns the layer that is to change:
-// the one with the largest factor, and of several the innermost that is no library, which knows least of the calls.
+// the one with the largest factor, not ours, and of several the innermost that is no library, which knows least of the
+// calls.
 func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, cause *topology.Layer) {
 	var parts []string
 	most := 1.0
@@ -158,8 +159,12 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 			one.Related = places(append(one.Related, Place{at, fmt.Sprintf("%s → %s: %s tries %s times", h.Call.From, h.Call.To,
 				name(f.Layer), number(f.Times))}))
 			r.loud[f.Layer] = max(r.loud[f.Layer], total)
-			if f.Times > most || f.Times == most && f.Layer.Kind != topology.Client {
-				most, cause = f.Times, f.Layer
+			of := f.Times
+			if f.Layer.Product == ours { // which is the one that can share its tries with others
+				of = 1
+			}
+			if cause == nil || of > most || of == most && f.Layer.Kind != topology.Client {
+				most, cause = of, f.Layer
 			}
 		}
 		if parts = append(parts, h.Call.To); len(factors) > 0 {
