@@ -14,7 +14,7 @@ func Run(f topology.Form, o Options) []Finding {
 	o = o.WithDefaults()
 	g := newGraph(f)
 	// What stays below the limit is no finding, but what is repeated beside it may be.
-	r := &run{g: g, o: o, amplified: amplify(g, Options{Least: 2})}
+	r := &run{g: g, o: o, amplified: amplify(g, Options{Least: 2, Work: o.Work})}
 	r.remarks()
 	r.amplification()
 	r.collateral()
