@@ -254,6 +254,7 @@ func TestSeveritiesFollowTheNumbers(t *testing.T) {
 		{"F203", chained("cancels: false", "perTry: 2s", "perTry: 1s, "+on("3", "hang")), lint.Error},
 		{"F203", chained("cancels: true", "perTry: 2s", "perTry: 1s, "+on("3", "hang")), lint.Warning},
 		{"F107", call(nobody, on(`"3 (default of Istio 1.24 and later)"`, "503")), lint.Note},
+		{"F107", chained("cancels: true", on(`"4 (default of Istio 1.24 and later)"`, "500"), on("3", "503")), lint.Note},
 		{"F107", call(nobody, on(`"11 (default of Istio 1.24 and later)"`, "503")), lint.Warning},
 	} {
 		got := of(c.rule, lint.Run(parse(t, c.form), lint.Options{}))

@@ -36,6 +36,7 @@ type run struct {
 	o         Options
 	amplified *Amplified
 	loud      map[*topology.Layer]float64 // layers on a path that comes to too much, and to how much
+	hops      int                         // of the paths that were described
 	inverted  map[int]bool                // services whose callers leave before they can answer
 }
 
