@@ -91,9 +91,7 @@ func (a *Amplified) evaluation(worst bool, m topology.Methods) *evaluation {
 	return a.evaluated[k]
 }
 
-// maxWork is how much is followed exactly, in steps of calls (about 50 ns each), before the rest is bounded coarsely.
-const maxWork = 2_500_000
-
+// spent is how much was followed exactly so far.
 func (a *Amplified) spent() (work int) {
 	for _, e := range a.evaluated {
 		work += e.work
@@ -114,7 +112,7 @@ func (a *Amplified) service(v int, m topology.Methods) {
 	}
 	first := len(a.Bounds)
 	for _, class := range a.classes {
-		if a.spent() > maxWork {
+		if a.spent() >= a.o.Work {
 			a.Bounds = append(a.Bounds[:first], a.roughly(v, m))
 			return
 		}
@@ -175,8 +173,9 @@ func (a *Amplified) roughly(v int, m topology.Methods) Bound {
 	for _, class := range a.classes {
 		for _, c := range a.g.in[v] {
 			s, _ := e.edge(c, failing(class[0]))
-			n, _ := s.total()
-			least = max(least, n)
+			if n, _ := s.until(0); !a.g.calls[c].shares() { // no limit further out cuts what begins at once
+				least = max(least, n)
+			}
 		}
 	}
 	if worst := max(a.coarse[v], least); worst >= a.o.Least {

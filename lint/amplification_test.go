@@ -232,6 +232,36 @@ func whole(f topology.Form) bool {
 	return true
 }
 
+func TestCoarseBoundsLieAroundTheExactOnes(t *testing.T) {
+	coarse := 0
+	for seed := range 500 {
+		f := drawing{rand.New(rand.NewPCG(uint64(seed), 9)), seed%2 == 0}.form()
+		exact := map[string]lint.RootBound{} // of each service, the least proved and the most in the worst case
+		for _, b := range lint.Amplification(f, lint.Options{}).Bounds {
+			for _, r := range b.Roots {
+				e, seen := exact[b.Service]
+				if e.Worst = max(e.Worst, r.Worst); !seen || r.Proved > e.Proved {
+					e.Proved = r.Proved
+				}
+				exact[b.Service] = e
+			}
+		}
+		// The first class of outcomes is always followed; its work uses up what there is.
+		for _, b := range lint.Amplification(f, lint.Options{Work: 1}).Bounds {
+			if !b.Coarse {
+				continue
+			}
+			coarse++
+			if e, r := exact[b.Service], b.Roots[0]; r.Worst < e.Worst || r.Proved > max(e.Proved, 1) {
+				t.Fatalf("%s: coarsely %+v, exactly %+v\n%s", b.Service, r, e, f.YAML())
+			}
+		}
+	}
+	if coarse < 100 {
+		t.Errorf("only %d coarse bounds", coarse)
+	}
+}
+
 // large makes a form of n services; each calls a few that come after it.
 func large(n, calls, reach int, layers ...topology.Layer) topology.Form {
 	d := rand.New(rand.NewPCG(1, 1))

@@ -221,7 +221,6 @@ func TestNothingExceedsTheBound(t *testing.T) {
 		graphs int
 	}{"layers of any product": {false, 70_000}, "the guards themselves": {true, 30_000}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			n := c.graphs
 			if testing.Short() {
 				n /= 50

@@ -11,8 +11,13 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// maxPaths is for how many services the path of their bound is looked for; for the others the bound is all.
-const maxPaths = 200
+// For so many services the path of their bound is looked for, while the paths have so many hops together; for the others
+// the bound is all. Of a path so many hops are written at each end.
+const (
+	maxPaths   = 100
+	maxHops    = 3000
+	hopsAtEnds = 8
+)
 
 // loudest is the bound of a service that comes to most.
 type loudest struct {
@@ -36,10 +41,10 @@ func (r *run) amplification() {
 	}
 	for i, l := range byNumber(proved, func(l loudest) float64 { return l.r.Proved }) {
 		delete(worst, l.b.Service)
-		r.proved(l, i < maxPaths)
+		r.proved(l, i < maxPaths && r.hops < maxHops)
 	}
 	for i, l := range byNumber(worst, func(l loudest) float64 { return l.r.Worst }) {
-		r.unproved(l, i < maxPaths)
+		r.unproved(l, i < maxPaths && r.hops < maxHops)
 	}
 }
 
@@ -129,7 +134,8 @@ func outcomes(all []topology.Outcome) string {
 }
 
 // describe writes a path with its factors, notes its layers in the finding, and returns the layer that is to change:
-// the one with the largest factor, and of several the innermost that is no library, which knows least of the calls.
+// the one with the largest factor, not ours, and of several the innermost that is no library, which knows least of the
+// calls.
 func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, cause *topology.Layer) {
 	var parts []string
 	most := 1.0
@@ -150,6 +156,19 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 				continue
 			}
 			factors = append(factors, number(f.Times)+" "+title(f.Layer))
+			if total > 0 {
+				r.loud[f.Layer] = max(r.loud[f.Layer], total)
+			}
+			of := f.Times
+			if f.Layer.Product == ours { // which is the one that can share its tries with others
+				of = 1
+			}
+			if cause == nil || of > most || of == most && f.Layer.Kind != topology.Client {
+				most, cause = of, f.Layer
+			}
+			if len(one.Related) == maxRelated {
+				continue
+			}
 			at := f.Layer.At
 			if by, _ := mostTries(f.Layer, topology.AllMethods, anything); by != nil {
 				at = where(by, f.Layer)
@@ -157,17 +176,16 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 			}
 			one.Related = places(append(one.Related, Place{at, fmt.Sprintf("%s → %s: %s tries %s times", h.Call.From, h.Call.To,
 				name(f.Layer), number(f.Times))}))
-			r.loud[f.Layer] = max(r.loud[f.Layer], total)
-			if f.Times > most || f.Times == most && f.Layer.Kind != topology.Client {
-				most, cause = f.Times, f.Layer
-			}
 		}
 		if parts = append(parts, h.Call.To); len(factors) > 0 {
 			parts[len(parts)-1] = fmt.Sprintf("%s (×%s)", h.Call.To, strings.Join(factors, " × "))
 		}
 	}
-	if len(hops) == 0 {
+	if r.hops += len(hops); len(hops) == 0 {
 		return "", cause
+	}
+	if n := len(parts); n > 2*hopsAtEnds {
+		parts = slices.Concat(parts[:hopsAtEnds], []string{"…"}, parts[n-hopsAtEnds:])
 	}
 	return ": " + strings.Join(parts, " → "), cause
 }

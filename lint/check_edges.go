@@ -79,7 +79,7 @@ func (r *run) collateral() {
 			continue
 		}
 		gives, known := answers(r.g.services[u].AnswersWith)
-		if !known || len(gives) > 0 && gives[0] == fine || r.amplified.spent() > maxWork {
+		if !known || len(gives) > 0 && gives[0] == fine || r.amplified.spent() > 2*r.o.Work {
 			continue
 		}
 		if len(gives) == 0 { // the same as what failed, which may be anything

@@ -14,6 +14,7 @@ type wanted struct {
 	place Place // of the limit that has most part in it
 	own   bool  // the service's own time is known
 	calls bool  // it has calls whose limits are known
+	layer bool  // a layer of the call itself limits it
 }
 
 // hierarchy is F203 and F207: callers that leave before those they call can have answered.
@@ -30,7 +31,7 @@ func (r *run) hierarchy() {
 		for i := len(e.slots) - 1; i >= 0; i-- {
 			next := wanted{}
 			for _, l := range e.slots[i] {
-				r.inversion(e, l, i == len(e.slots)-1, inner)
+				r.inversion(e, l, inner)
 				if w := through(l, inner); w.time >= next.time {
 					next = w
 				}
@@ -89,11 +90,11 @@ func through(l *topology.Layer, inner wanted) wanted {
 	if l.PerTry.Or(0) == 0 {
 		at = place(l.Overall, l)
 	}
-	return wanted{d, Place{at, fmt.Sprintf("%s waits up to %v", name(l), d)}, inner.own, true}
+	return wanted{d, Place{at, fmt.Sprintf("%s waits up to %v", name(l), d)}, inner.own, true, true}
 }
 
 // inversion is F203 for one layer: the limit of its try against what the try may need.
-func (r *run) inversion(e *edge, l *topology.Layer, last bool, inner wanted) {
+func (r *run) inversion(e *edge, l *topology.Layer, inner wanted) {
 	limit := l.PerTry
 	if limit.Or(0) == 0 && !l.StartsOnly {
 		limit = l.Overall
@@ -104,6 +105,7 @@ func (r *run) inversion(e *edge, l *topology.Layer, last bool, inner wanted) {
 	}
 	callee := &r.g.services[e.to]
 	who, stops := "the layer inside of it", topology.Value[bool]{}
+	last := !inner.layer
 	if last {
 		who, stops = e.call.To, callee.Cancels
 	}

@@ -147,7 +147,7 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 	}
 	unsafe := !(e.call.Unsafe.Origin != topology.Absent && !e.call.Unsafe.Or(true)) && !e.call.Keyed.Or(false) &&
 		!onlySafe(l.Match.Methods)
-	if unsafe && l.Kind != topology.Connection {
+	if unsafe && l.Kind != topology.Connection && (e.call.Unsafe.Or(false) || !r.g.services[e.to].Database) {
 		r.twice(e, l)
 		list("F304", "conflicts", topology.Unsafe, is(topology.S409, topology.S4xx), "%s tries writes again after %s, "+
 			"which the service has judged already", "take it out of the list for POST and PATCH")
@@ -218,11 +218,11 @@ func word(by *topology.Repeat, about func(topology.Outcome) bool) string {
 			these = append(these, o)
 		}
 	}
-	if text := outcomes(these); by.Word == "" || by.Word == text {
+	text := outcomes(these)
+	if by.Word == "" || by.Word == text {
 		return text
-	} else {
-		return text + " (" + by.Word + ")"
 	}
+	return text + " (" + by.Word + ")"
 }
 
 // pace is F401, F402 and F407: the waits between tries.

@@ -71,7 +71,8 @@ func (e *evaluation) answer(out *state, f failure, svc *topology.Service) {
 		if f.seen != fine {
 			out.fail(f)
 		}
-	case e.a.worst:
+	case e.a.worst: // it may answer anything, or pass on what it saw
+		out.fail(f)
 		for _, o := range topology.AllOutcomes() {
 			if o != topology.Refused && o != topology.ResetUnsent {
 				f.seen = o

@@ -28,6 +28,11 @@ type edge struct {
 	slots    [][]*topology.Layer
 }
 
+// shares reports that a layer of the call is one of ours, which may be told to make no extra attempts.
+func (e *edge) shares() bool {
+	return slices.ContainsFunc(e.call.Layers, func(l topology.Layer) bool { return !l.Owner.IsZero() })
+}
+
 func newGraph(f topology.Form) *graph {
 	g := &graph{form: f, services: slices.Clone(f.Services), index: map[string]int{}}
 	for i, s := range g.services {

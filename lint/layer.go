@@ -53,10 +53,13 @@ func (a *assumption) tries(l *topology.Layer, seen topology.Outcome, m topology.
 // wait returns the shortest and the longest wait before the n-th retry that count.
 func (a *assumption) wait(l *topology.Layer, n int) (least, most time.Duration) {
 	b := &l.Backoff
-	if unknownWait(b) {
+	switch {
+	case !unknownWait(b):
+		return b.Wait(n)
+	case a.worst:
 		return 0, never
 	}
-	return b.Wait(n)
+	return someday, 0
 }
 
 // unknownWait reports that nobody knows how long a layer waits before it tries again.
@@ -200,8 +203,8 @@ func (p *played) play() {
 		}
 		wait, _ := p.a.wait(p.l, i)
 		gap := later(best, wait)
-		next := later(at, gap)
-		if p.m.all > 0 && next >= p.m.all || next == never {
+		next := min(later(at, gap), someday)
+		if p.m.all > 0 && next >= p.m.all {
 			p.cut = true
 			return
 		}
@@ -253,11 +256,13 @@ func (p *played) fails(out *state) {
 		if n <= float64(len(p.starts)) {
 			last = int(n) - 1
 		}
-		if p.a.worst && (early(p.l) || p.l.StartsOnly && p.m.all > 0 && most >= p.m.all) { // the next may come too late
+		unknown := p.a.worst && p.unknown(f.seen)
+		late := p.l.StartsOnly && p.m.all > 0 && most >= p.m.all // the next try may come too late, and earlier ones too
+		if p.a.worst && (unknown || late || early(p.l)) {
 			last = 0
 		}
-		least := later(p.starts[last], f.least)
-		answers := reached || p.cut && (p.l.StartsOnly || p.l.Product == ours)
+		least := min(later(p.starts[last], f.least), someday)
+		answers := reached || unknown || p.cut && (p.l.StartsOnly || p.l.Product == ours)
 		if answers && !(ends && least > p.m.all) {
 			out.fail(failure{p.l.Gives(f.seen), least, out.longest})
 		}
@@ -275,15 +280,22 @@ func (p *played) fails(out *state) {
 
 // vague reports that a value is unknown on which it depends when the layer fails.
 func (p *played) vague() bool {
-	for i := range p.l.Repeats {
-		r := &p.l.Repeats[i]
-		for _, f := range p.seen {
-			if r.Tries.IsUnknown() && r.About(f.seen, p.methods) {
-				return true
-			}
+	for _, f := range p.seen {
+		if p.unknown(f.seen) {
+			return true
 		}
 	}
 	return len(p.starts) > 1 && unknownWait(&p.l.Backoff)
+}
+
+// unknown reports that nobody knows how often calls are tried that fail as seen.
+func (p *played) unknown(seen topology.Outcome) bool {
+	for i := range p.l.Repeats {
+		if r := &p.l.Repeats[i]; r.Tries.IsUnknown() && r.About(seen, p.methods) {
+			return true
+		}
+	}
+	return false
 }
 
 // early reports whether a layer may give up before it has made all its tries, because what it shares with other calls
@@ -333,7 +345,8 @@ func (a *assumption) allowances(l *topology.Layer, out *state, tries, copies flo
 		owner, known = "nearest", true
 	}
 	if !known || owner == "none" {
-		if out.base, out.best = out.base*tries*(1+copies), out.best*tries*(1+copies); known || l.Owner.IsUnknown() {
+		each := tries * (1 + copies)
+		if out.base, out.best = product(out.base, each), product(out.best, each); known || l.Owner.IsUnknown() {
 			out.base, _ = out.total() // what is behind begins trees of its own
 			out.best = 0
 		}
@@ -371,7 +384,7 @@ func (a *assumption) allowances(l *topology.Layer, out *state, tries, copies flo
 	if first == 0 && copies == 0 {
 		return // it repeats nothing, so it owns nothing, and only passes on what it gets
 	}
-	most := base + product(base*copies, 1+own)
+	most := base + product(product(base, copies), 1+own)
 	if tries > 1 {
 		most += product(first, max(base, best))
 	} else {

@@ -103,7 +103,7 @@ func (e *evaluation) recall(v, at int) ([]rooted, bool) {
 		e.a.guessed = e.a.guessed || found.guessed
 		scaled := make([]rooted, len(found.roots))
 		for i, r := range found.roots {
-			scaled[i] = rooted{r.root, r.n * unit, r.mean * unit, r.most, r.services}
+			scaled[i] = rooted{r.root, math.Round(r.n * unit), r.mean * unit, r.most, r.services} // attempts are whole
 		}
 		return scaled, true
 	}

@@ -68,9 +68,8 @@ calls:
 		"per second",
 		quiet: call("\n- {name: a, rate: 50}\n- {name: b, capacity: 100}", on("3", "503")+", budget: {ratio: 0.1}")},
 	"F106": {fires: "calls:\n- {from: a, to: b, layers: [{kind: client, " + on("2", "503") + "}]}\n- {from: b, to: a}\n",
-		quiet: "calls:\n- {from: a, to: b}\n- {from: b, to: a}\n- {from: b, to: c, layers: [{kind: client, " + on("2",
-			"503") +
-			"}]}\n", says: "circle"},
+		quiet: "calls:\n- {from: a, to: b}\n- {from: b, to: a}\n- {from: b, to: c, layers: [{kind: client, " +
+			on("2", "503") + "}]}\n", says: "circle"},
 	"F107": {fires: call(nobody, on(`"3 (default of Istio 1.24 and later)"`, "503")), says: "the default of Istio 1.24",
 		quiet: call(nobody, on("3", "503"))},
 	"F108": {fires: call(nobody, on("unbounded", "503")), says: "without a count", quiet: call(nobody, on("3", "503"))},
@@ -257,6 +256,7 @@ func TestSeveritiesFollowTheNumbers(t *testing.T) {
 		{"F301", call(nobody, on("2", "503")), lint.Warning},
 		{"F301", strings.Replace(call(nobody, on("2", "503")), "to: b", "to: b\n  unsafe: true", 1), lint.Error},
 		{"F107", call(nobody, on(`"3 (default of Istio 1.24 and later)"`, "503")), lint.Note},
+		{"F107", chained("cancels: true", on(`"4 (default of Istio 1.24 and later)"`, "500"), on("3", "503")), lint.Note},
 		{"F107", call(nobody, on(`"11 (default of Istio 1.24 and later)"`, "503")), lint.Warning},
 	} {
 		got := of(c.rule, lint.Run(parse(t, c.form), lint.Options{}))
@@ -279,6 +279,36 @@ calls:
 	want := []string{"istio 1.27: no file says the version of istio", "the default of Istio 1.24 and later"}
 	if len(got) != 1 || !slices.Equal(got[0].Assumptions, want) {
 		t.Errorf("%+v, want assumptions %q", got, want)
+	}
+}
+
+func TestTheLineToChangeIsNotThatOfTheLayerThatSharesItsTries(t *testing.T) {
+	got := of("F101", lint.Run(parse(t, chained("answersWith: \"503\"", on("3", "503"),
+		"product: abate, owner: nearest, "+on("6", "503"))), lint.Options{}))
+	if len(got) != 1 || !strings.Contains(got[0].Message, "18 attempts") || strings.Contains(got[0].Fix, "in abate") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestDatabasesAreAskedByWhatSomebodySaysOfTheCall(t *testing.T) {
+	for services, want := range map[string]int{" [{name: b, database: true}]": 0, " [{name: b}]": 1} {
+		if got := of("F301", lint.Run(parse(t, call(services, on("2", "503"))), lint.Options{})); len(got) != want {
+			t.Errorf("%s: %+v", services, got)
+		}
+	}
+}
+
+func TestTheNeedOfALayerIsNotTakenForThatOfTheService(t *testing.T) {
+	got := of("F203", lint.Run(parse(t, call(nobody, "perTry: 1s", "perTry: 2s, "+on("2", "hang"))), lint.Options{}))
+	if len(got) != 1 || !strings.Contains(got[0].Message, "the layer inside of it may need 4s") {
+		t.Errorf("%+v", got)
+	}
+	got = of("F203", lint.Run(parse(t, `calls:
+- {from: a, to: b, layers: [{kind: client, perTry: 1s}, {kind: sidecar-out}]}
+- {from: b, to: c, layers: [{kind: client, perTry: 2s}]}
+`), lint.Options{}))
+	if len(got) != 1 || !strings.Contains(got[0].Message, "b may need 2s") {
+		t.Errorf("%+v", got)
 	}
 }
 

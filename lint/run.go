@@ -14,7 +14,7 @@ func Run(f topology.Form, o Options) []Finding {
 	o = o.WithDefaults()
 	g := newGraph(f)
 	// What stays below the limit is no finding, but what is repeated beside it may be.
-	r := &run{g: g, o: o, amplified: amplify(g, Options{Least: 2})}
+	r := &run{g: g, o: o, amplified: amplify(g, Options{Least: 2, Work: o.Work})}
 	r.remarks()
 	r.amplification()
 	r.collateral()
@@ -36,6 +36,7 @@ type run struct {
 	o         Options
 	amplified *Amplified
 	loud      map[*topology.Layer]float64 // layers on a path that comes to too much, and to how much
+	hops      int                         // of the paths that were described
 	inverted  map[int]bool                // services whose callers leave before they can answer
 }
 

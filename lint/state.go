@@ -12,6 +12,9 @@ import (
 // never is the time of what does not end.
 const never = time.Duration(math.MaxInt64)
 
+// someday is a time of which nobody knows when it is: after every limit.
+const someday = never - 1
+
 // later adds times without overflow.
 func later(a, b time.Duration) time.Duration {
 	if a == never || b == never || a > never-b {
@@ -52,8 +55,7 @@ type state struct {
 	longest time.Duration // until it has failed, or succeeded at the last try
 	cancels bool          // it stops when its caller leaves
 	// vague reports that nobody knows when it fails, because a value is unknown. Only what is proved is ever vague: a
-	// limit
-	// of time around it may cut off everything but what begins at once.
+	// limit of time around it may cut off everything but what begins at once.
 	vague bool
 	// base is how many attempts there are while nobody makes an extra one of the call tree's allowance, and best how many
 	// one extra one adds at most. Both mean nothing behind a service that does not take part.

@@ -49,7 +49,7 @@ func (d drawing) hidden(f topology.Form) topology.Form {
 }
 
 func TestWhatIsProvedHoldsWhateverTheUnknownValuesAre(t *testing.T) {
-	n := 8000
+	n := 4000
 	if testing.Short() {
 		n = 800 // seconds are enough to find a value that is taken the wrong way
 	}
