@@ -70,7 +70,8 @@ func (r *reader) rule(host, namespace string) (resource, bool) {
 		return rule, true
 	}
 	for _, rule := range r.index.wide {
-		if suffix := strings.TrimPrefix(resolve(rule.Spec.Get("host").Text(), rule.Namespace), "*"); strings.HasSuffix(name, suffix) {
+		if suffix := strings.TrimPrefix(resolve(rule.Spec.Get("host").Text(), rule.Namespace), "*"); strings.HasSuffix(name,
+			suffix) {
 			return rule, true
 		}
 	}

@@ -64,8 +64,8 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	return r.form
 }
 
-// spaces returns the namespaces that an object may be of: its own, or those of all ServiceProfiles where its file leaves it
-// out.
+// spaces returns the namespaces that an object may be of: its own, or those of all ServiceProfiles where its file
+// leaves it out.
 func (r *reader) spaces(namespace string) []string {
 	if namespace != "" {
 		return []string{namespace}
