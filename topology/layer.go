@@ -122,14 +122,14 @@ type Backoff struct {
 
 // Budget bounds the retries of all calls together.
 type Budget struct {
-	Ratio      Value[float64] `yaml:"ratio,omitempty"`      // retries for one first try
-	PerSecond  Value[float64] `yaml:"perSecond,omitempty"`  // of retries, for each instance, besides the ratio
-	Concurrent Value[int]     `yaml:"concurrent,omitempty"` // retries in flight; the least, beside a ratio or a share
-	// Share is the retries in flight for one request in flight (Envoy). It is no ratio: retries that fail at once are many
-	// in a second and few at a time, so it bounds no rate.
-	Share  Value[float64]       `yaml:"share,omitempty"`
-	Tokens Value[float64]       `yaml:"tokens,omitempty"` // of a gRPC throttle; retries stop at half of them
-	Window Value[time.Duration] `yaml:"window,omitempty"`
+	Ratio      Value[float64]       `yaml:"ratio,omitempty"`      // retries for one first try
+	PerSecond  Value[float64]       `yaml:"perSecond,omitempty"`  // of retries, for each instance, besides the ratio
+	Concurrent Value[int]           `yaml:"concurrent,omitempty"` // in flight; with a ratio, the least that it allows
+	Tokens     Value[float64]       `yaml:"tokens,omitempty"`     // of a gRPC throttle; retries stop at half of them
+	Window     Value[time.Duration] `yaml:"window,omitempty"`
+	// Share is the retries in flight for one request in flight (Envoy); Concurrent is then the least that it allows. It is
+	// no ratio: retries that fail at once are many in a second and few at a time, so it bounds no rate.
+	Share Value[float64] `yaml:"share,omitempty"`
 }
 
 // Breaker is a circuit breaker.

@@ -31,27 +31,30 @@ func addresses(c source.Node) []string {
 }
 
 // callee returns what a cluster stands for, and other names of it. One host with a name is the service itself;
-// addresses are endpoints of a service that is called as the cluster is.
-func callee(name string, c source.Node) (string, []string) {
+// addresses are endpoints of a service that is called as the cluster is. What listens on the loopback interface is
+// another service for each Envoy, whatever its cluster is called.
+func (p *proxy) callee(name string, c source.Node) (string, []string) {
 	if strings.Contains(name, "|") {
-		host := name[strings.LastIndexByte(name, '|')+1:]
-		return host, nil
+		return name[strings.LastIndexByte(name, '|')+1:], nil
 	}
 	var hosts, aliases []string
-	for _, a := range addresses(c) {
+	all := addresses(c)
+	for _, a := range all {
 		host := topology.Strip(a)
 		ip := net.ParseIP(host)
-		if ip == nil && !slices.Contains(hosts, host) && host != "localhost" {
+		if local := host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified()); local {
+			continue
+		}
+		if aliases = append(aliases, a); ip == nil && !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
-		if ip == nil || !ip.IsLoopback() && !ip.IsUnspecified() {
-			aliases = append(aliases, a)
-		}
 	}
-	if len(hosts) == 1 && len(aliases) == len(addresses(c)) {
+	switch eds := get(c, "eds_cluster_config", "service_name").Text(); {
+	case len(all) > 0 && len(aliases) == 0:
+		return p.name + "-" + name, nil
+	case len(hosts) == 1 && len(aliases) == len(all):
 		return hosts[0], nil
-	}
-	if eds := get(c, "eds_cluster_config", "service_name").Text(); eds != "" {
+	case eds != "":
 		return eds, []string{name}
 	}
 	return name, aliases

@@ -11,6 +11,7 @@ import (
 
 // form returns the Envoy as a service, with its calls.
 func (p *proxy) form() topology.Form {
+	p.rename()
 	out := &output{proxy: p, calls: map[string]*topology.Call{}}
 	for _, manager := range p.managers {
 		may := p.overridable(manager)
@@ -42,6 +43,16 @@ func (p *proxy) form() topology.Form {
 		form.Calls = append(form.Calls, *out.calls[to])
 	}
 	return form
+}
+
+// rename tells an Envoy apart from a service behind it that has the same name.
+func (p *proxy) rename() {
+	for name, c := range p.clusters {
+		if to, _ := p.callee(name, c); p.kind == topology.Gateway && topology.Strip(to) == topology.Strip(p.name) {
+			p.name += "-envoy"
+			return
+		}
+	}
 }
 
 func (p *proxy) service() topology.Service {
@@ -114,7 +125,7 @@ type output struct {
 // add adds a layer to the call of a cluster.
 func (o *output) add(cluster string, layer topology.Layer, detached bool) {
 	node, known := o.proxy.clusters[cluster]
-	callee, aliases := callee(cluster, node)
+	callee, aliases := o.proxy.callee(cluster, node)
 	if o.proxy.kind == topology.SidecarOut && strings.HasPrefix(cluster, "inbound|") {
 		layer.Kind = topology.SidecarIn
 		o.inbound = append(o.inbound, topology.Policy{Callees: []string{o.proxy.name}, Layer: layer})

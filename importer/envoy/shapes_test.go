@@ -109,7 +109,14 @@ func TestEndpointsThatAreAddressesAreOtherNamesOfTheCluster(t *testing.T) {
 		t.Errorf("%s endpoints", l.Endpoints)
 	}
 	f = read(t, strings.Replace(text, "orders.shop,", "127.0.0.1,", 1))
-	if f.Calls[0].To != "orders" || len(f.Services) != 1 {
+	if f.Calls[0].To != "edge-orders" || len(f.Services) != 1 {
+		t.Errorf("got\n%s", f.YAML())
+	}
+}
+
+func TestAnEnvoyThatIsNamedLikeWhatStandsBehindItHasANameOfItsOwn(t *testing.T) {
+	f := read(t, strings.Replace(file("", ""), "orders.shop,", "edge,", 1))
+	if f.Calls[0].To != "edge" || f.Calls[0].From != "edge-envoy" || f.Services[0].Name != "edge-envoy" {
 		t.Errorf("got\n%s", f.YAML())
 	}
 }

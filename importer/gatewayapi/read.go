@@ -25,12 +25,13 @@ type reader struct {
 	targeted  map[target][]source.Resource
 	selecting []source.Resource            // policies that choose by labels
 	named     map[string][]source.Resource // gateways by name
+	noted     map[string]bool              // what has been remarked once
 	form      topology.Form
 }
 
 // Read returns what the documents, all of them recognised, say.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
-	r := &reader{assume: assume, services: map[string]int{}}
+	r := &reader{assume: assume, services: map[string]int{}, noted: map[string]bool{}}
 	for _, d := range docs {
 		switch o := d.Resource(); o.Kind {
 		case "GatewayClass":

@@ -74,12 +74,32 @@ func (r *reader) parent(o source.Resource, ref source.Node) parent {
 		p.who = title[0] + " " + p.version.V
 	}
 	if p.who == "" && p.product.V != "linkerd" {
-		name := cmp.Or(p.product.V, "the product that serves "+cmp.Or(p.gateway.Name, p.service))
-		r.remark("F702", p.at, o.String()+" parent",
-			"the defaults of "+name+" are not known here, so what it repeats is unknown",
-			"say which product serves it (--assume implementation=istio or envoy-gateway), or audit what it made of the route")
+		r.unknownProduct(p)
 	}
 	return p
+}
+
+// unknownProduct remarks once for each class that nobody knows what serves it, or what that does by itself.
+func (r *reader) unknownProduct(p parent) {
+	class := p.gateway.Spec.Get("gatewayClassName").Text()
+	what := "gateways of class " + class
+	switch {
+	case p.mesh:
+		what = "routes of services"
+	case class == "":
+		what = "gateway " + p.gateway.Name
+	}
+	if r.noted[what] {
+		return
+	}
+	r.noted[what] = true
+	if p.product.V != "" {
+		r.remark("F702", p.at, what, "the defaults of "+p.product.V+", which serves "+what+
+			", are not known here, so what it repeats is unknown", "say in a topology file what it repeats")
+		return
+	}
+	r.remark("F702", p.at, what, "which product serves "+what+" is not known, so what it repeats is unknown",
+		"say which (--assume implementation=istio or envoy-gateway), or in a topology file what it repeats")
 }
 
 // rule makes calls, or policies of sidecars, of one rule: a layer for each of its matches and back ends.

@@ -65,8 +65,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 }
 
 // spaces returns the namespaces that an object may be of: its own, or those of all ServiceProfiles where its file
-// leaves it
-// out.
+// leaves it out.
 func (r *reader) spaces(namespace string) []string {
 	if namespace != "" {
 		return []string{namespace}
