@@ -3,6 +3,7 @@ package behaviour_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,21 +35,27 @@ func TestTriesOfAChainMultiplyAsTheAnswersSay(t *testing.T) {
 		}
 	}
 	outerForm, p := startNginx(t, outerProgram, b, outerConf.String())
+	var all sync.WaitGroup
 	for i := range outers {
 		for j := range inners {
 			key := fmt.Sprintf("c%d-%d", i, j)
 			outer, inner := layerAt(t, outerForm, "/"+key+"/*"), layerTo(t, innerForm, key)
 			for _, f := range []failure{{"503", topology.S503}, {"500", topology.S500}, {"close", topology.ResetSent},
 				{"hang", topology.Hang}, {"429", topology.S429}} {
-				want := inner.Tries(f.outcome, topology.Safe).N * outer.Tries(inner.Gives(f.outcome), topology.Safe).N
-				if _, err := p.Send(t.Context(), "GET", "/"+key+"/"+f.command); err != nil {
-					t.Fatal(err)
-				}
-				b.Await("/"+key+"/"+f.command, 30*time.Second, func(all, _ int) bool { return all >= want })
-				if got := len(b.Attempts("/" + key + "/" + f.command)); got != want {
-					t.Errorf("%s over %s, %s: %d tries arrived, the importers say %d", outers[i], inners[j], f.command, got, want)
-				}
+				all.Go(func() {
+					path := "/" + key + "/" + f.command
+					want := inner.Tries(f.outcome, topology.Safe).N * outer.Tries(inner.Gives(f.outcome), topology.Safe).N
+					if _, err := p.Send(t.Context(), "GET", path); err != nil {
+						t.Error(err)
+						return
+					}
+					b.Await(path, 30*time.Second, func(all, _ int) bool { return all >= want })
+					if got := len(b.Attempts(path)); got != want {
+						t.Errorf("%s over %s, %s: %d tries arrived, the importers say %d", outers[i], inners[j], f.command, got, want)
+					}
+				})
 			}
 		}
 	}
+	all.Wait()
 }

@@ -46,6 +46,9 @@ var haproxyConfigurations = []struct {
 	{"time-outs", 1, []string{"retry-on conn-failure response-timeout", "retries 2"}},
 	{"none", 1, []string{"retry-on none"}},
 	{"a second between two connections", 1, []string{"timeout connect 5s", "retries 2"}},
+	{"by connections, elsewhere", 3, []string{"balance leastconn", "option redispatch"}},
+	{"by a hash, elsewhere each time", 3, []string{"balance source", "option redispatch 1"}},
+	{"by a hash", 3, []string{"balance uri", "retry-on all-retryable-errors"}},
 	{"by connections", 3, []string{"balance leastconn", "retry-on all-retryable-errors"}},
 }
 
