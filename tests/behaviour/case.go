@@ -185,8 +185,8 @@ func (p *Product) send(method, path string, limit time.Duration) (answer Answer,
 }
 
 // Leave sends the request of a case, which hangs, leaves when its first try has arrived, and compares what the product
-// does then with what the layer says: it stops, so that the try ends at once and is the only one, or it makes all tries.
-// The limit of a try has to be long where it stops, and short where it does not.
+// does then with what the layer says: it stops, so that the try ends at once and is the only one, or it makes all
+// tries. The limit of a try has to be long where it stops, and short where it does not.
 func Leave(t *testing.T, p *Product, c *Case) {
 	t.Helper()
 	ctx, leave := context.WithCancel(context.Background())
