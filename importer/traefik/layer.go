@@ -161,8 +161,8 @@ func (t *traefik) retry(m *middleware, g *group, l *topology.Layer) {
 	} else if status.set {
 		t.form.Remarks = append(t.form.Remarks, topology.Remark{Rule: "F601", At: status.at,
 			Subject: "middleware " + m.name + " status",
-			Text: t.product() + " does not know status, which came with 3.7, so it does nothing",
-			Fix: "raise Traefik"})
+			Text:    t.product() + " does not know status, which came with 3.7, so it does nothing",
+			Fix:     "raise Traefik"})
 	}
 	if first := value(t, m.retry("initialInterval"), source.DurationIn(time.Second)); !first.IsZero() {
 		l.Backoff.First = first
