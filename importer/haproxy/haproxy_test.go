@@ -226,7 +226,8 @@ func TestABackendChosenByAnExpressionIsUsed(t *testing.T) {
 func TestOtherFilesAreNotHAProxy(t *testing.T) {
 	for _, text := range []string{"backend:\n  server: x\n", "http { upstream a { server b; } }",
 		"[global]\n  option = 1\n",
-		"backend \"s3\" {\n  bucket = 1\n}\n", ""} {
+		"backend \"s3\" {\n  bucket = 1\n}\n", "",
+		"listen to the server\n\n  bind your own timeout server 5s\n", "frontend code\n  option one\n  server side: x\n"} {
 		docs, _ := source.YAML("f", []byte(text))
 		d := source.Document{File: "f", Data: []byte(text)}
 		if len(docs) > 0 {
