@@ -62,7 +62,10 @@ func TestTriesAreThoseOfTheRealProgram(t *testing.T) {
 		"retries 5, on the same server":  {3, "retries 5\n", topology.Refused, get, 6, 5 * time.Second},
 		"elsewhere, of one server":       {1, "option redispatch\n", topology.Refused, get, 4, 3 * time.Second},
 		"elsewhere, by connections": {3, "option redispatch\nbalance leastconn\n", topology.Refused, get, 4,
+			0},
+		"elsewhere, by a hash": {3, "option redispatch\nbalance source\n", topology.Refused, get, 4,
 			3 * time.Second},
+		"elsewhere each time, by a hash":  {3, "option redispatch 1\nbalance uri\n", topology.Refused, get, 4, 0},
 		"a list without connections":      {1, "retry-on 503\n", topology.Refused, get, 1, 0},
 		"a list without connections, 503": {1, "retry-on 503\n", topology.S503, post, 4, 0},
 		"POST taken out": {1, all + "http-request disable-l7-retry if METH_POST\n", topology.S503, post,
@@ -223,7 +226,8 @@ func TestABackendChosenByAnExpressionIsUsed(t *testing.T) {
 func TestOtherFilesAreNotHAProxy(t *testing.T) {
 	for _, text := range []string{"backend:\n  server: x\n", "http { upstream a { server b; } }",
 		"[global]\n  option = 1\n",
-		"backend \"s3\" {\n  bucket = 1\n}\n", ""} {
+		"backend \"s3\" {\n  bucket = 1\n}\n", "",
+		"listen to the server\n\n  bind your own timeout server 5s\n", "frontend code\n  option one\n  server side: x\n"} {
 		docs, _ := source.YAML("f", []byte(text))
 		d := source.Document{File: "f", Data: []byte(text)}
 		if len(docs) > 0 {

@@ -96,7 +96,7 @@ func sections(docs []*source.Document) (out []*section, remarks []topology.Remar
 // split returns the lines that say something.
 func split(d *source.Document) (lines []line, remarks []topology.Remark) {
 	left, first := 0, topology.Position{}
-	for i, text := range strings.Split(string(d.Data), "\n") {
+	for i, text := range strings.Split(string(source.WithoutComments(d.Data)), "\n") {
 		l, unclosed := words(d, i+1, strings.TrimSuffix(text, "\r"))
 		if len(l) == 0 {
 			continue

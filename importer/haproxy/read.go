@@ -15,15 +15,16 @@ import (
 const assumedVersion = "3.2"
 
 var (
-	opening = regexp.MustCompile(`(?m)^(global|defaults|frontend|backend|listen)\b[^:={};]*$`)
-	inside  = regexp.MustCompile(`(?m)^[ \t]+(mode[ \t]+(http|tcp)|bind|server|server-template|timeout|retries|` +
-		`retry-on|balance|` +
-		`default_backend|use_backend|option|maxconn|daemon|default-server)\b[^={};]*`)
+	opening = regexp.MustCompile(`(?m)^(global|defaults|(frontend|backend|listen)[ \t]+[^\s:={};,]+([ \t]+\S*:\d+)?|` +
+		`(defaults|frontend|backend|listen)([ \t]+[^\s:={};,]+)?([ \t]+from[ \t]+\S+)?|backend[ \t]+.*\{\{.*)[ \t]*(#.*)?\r?$`)
+	inside = regexp.MustCompile(`(?m)^[ \t]+(mode[ \t]+(http|tcp)|bind[ \t]+\S*:\S+.*|timeout[ \t]+[a-z-]+[ \t]+\S+|` +
+		`balance[ \t]+\S+.*|default_backend[ \t]+\S+|use_backend[ \t]+\S+.*|retries[ \t]+\S+|retry-on[ \t]+.*|maxconn[ \t]+\d+|` +
+		`server(-template)?[ \t]+\S+[ \t]+(\d+[ \t]+)?\S*[:.{$]\S*.*)[ \t]*(#.*)?\r?$`)
 )
 
 // Recognise reports whether a document is a configuration of HAProxy.
 func Recognise(d source.Document) bool {
-	return !d.Root.IsMap() && !d.Root.IsList() && opening.Match(d.Data) && inside.Match(d.Data)
+	return !d.Root.IsMap() && !d.Root.IsList() && !d.Prose() && opening.Match(d.Data) && inside.Match(d.Data)
 }
 
 // Read returns what the documents say. Each file is one HAProxy; one that has neither a global nor a defaults section
@@ -96,7 +97,7 @@ func (in *instance) read() {
 			continue
 		}
 		p := in.pool(s)
-		if p.servers == 0 && p.unknown == "" {
+		if p.servers == 0 && p.unknown == "" || source.Template(s.name) != "" {
 			continue
 		}
 		entrances, all := in.entrances(s)

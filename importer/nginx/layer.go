@@ -72,7 +72,7 @@ func (in *instance) pass(s *scope, prefix string, d *directive, target word) {
 		u = alone(host, target.at)
 	}
 	to, aliases := u.to()
-	if to == "" {
+	if to == "" || source.Template(to) != "" {
 		in.remark("F702", target.at, d.name()+" "+target.text,
 			"where "+target.text+" leads is known only when a request comes",
 			"write a line under calls: for it, or name the upstream")

@@ -269,6 +269,24 @@ func TestOtherFilesAreNotNginx(t *testing.T) {
 	}
 }
 
+func TestWhatIsQuotedInATextForPeopleIsNoConfiguration(t *testing.T) {
+	const conf = "server { listen 80; location / { proxy_pass http://a:1; } }\n"
+	for file, want := range map[string]bool{"nginx.conf": true, "README.md": false, "deploy/nginx.txt": false, "x": true} {
+		if got := nginx.Recognise(source.Document{File: file, Data: []byte(conf)}); got != want {
+			t.Errorf("%s: %v, want %v", file, got, want)
+		}
+	}
+}
+
+// As in the template of a router that many clusters have.
+func TestNamesOfATemplateAreNobody(t *testing.T) {
+	f := read(t, old(), "x.conf.template", "{{/* one\n line; and { another\n*/}}\nserver { location / { proxy_pass "+
+		"http://be_{{ .Name }}; }\n location /b { proxy_pass http://b:1; } }\n")
+	if len(f.Calls) != 1 || f.Calls[0].To != "b" || len(f.Remarks) != 1 || f.Remarks[0].At.String() != "x.conf.template:4:34" {
+		t.Errorf("%s", f.YAML())
+	}
+}
+
 func FuzzConfigurationsAreReadWithoutAPanic(f *testing.F) {
 	f.Add("http { upstream u { server a:1 max_fails=2; keepalive 4; } server { location ~ ^/x { proxy_pass "+
 		"http://u$uri; } } }", "include a;")

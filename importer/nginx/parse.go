@@ -50,7 +50,7 @@ type parser struct {
 
 // parse returns the directives of a document. What cannot be read is a remark, and the rest is read.
 func parse(doc *source.Document) ([]*directive, []topology.Remark) {
-	p := &parser{doc: doc, rest: string(doc.Data), line: 1, column: 1}
+	p := &parser{doc: doc, rest: string(source.WithoutComments(doc.Data)), line: 1, column: 1}
 	directives := p.block(0)
 	if !p.template.IsZero() {
 		p.remark(p.template, "template", fmt.Sprintf("the file is a template: %d of its lines were left out, and all "+

@@ -25,7 +25,7 @@ var (
 
 // Recognise reports whether a document is a configuration of nginx, or a part that others include.
 func Recognise(d source.Document) bool {
-	if d.Root.IsMap() || d.Root.IsList() {
+	if d.Root.IsMap() || d.Root.IsList() || d.Prose() {
 		return false
 	}
 	return snippet.Match(d.Data) || blocks.Match(d.Data) && setting.Match(d.Data)

@@ -54,7 +54,7 @@ func (a *application) route(g, r *tree) bool {
 		return false
 	}
 	call := topology.Call{From: a.service, To: to, At: r.at}
-	filters := append(filtersOf(g.kid("default-filters")), filtersOf(r.kid("filters"))...)
+	filters := append(filtersOf(g.kid("default-filters"), "default-filters"), filtersOf(r.kid("filters"), name)...)
 	match := matchOf(r.kid("predicates"))
 	for i, f := range filters {
 		if f.name == "Retry" {
@@ -98,21 +98,22 @@ func (a *application) plain(g, r *tree, match topology.Match, at topology.Positi
 // filter is one filter of a route: its name, and its arguments by name or in their order.
 type filter struct {
 	name  string
+	of    string // the route, or the default filters
 	at    topology.Position
 	args  *tree
 	words []*tree
 }
 
 // filtersOf reads a list of filters, each "Name=a,b" or {name, args}.
-func filtersOf(list *tree) []filter {
+func filtersOf(list *tree, of string) []filter {
 	var out []filter
 	for _, item := range list.items() {
 		if name := item.kid("name"); name != nil {
-			out = append(out, filter{name: name.text, at: item.at, args: item.kid("args")})
+			out = append(out, filter{name: name.text, of: of, at: item.at, args: item.kid("args")})
 			continue
 		}
 		name, rest, _ := strings.Cut(item.text, "=")
-		f := filter{name: strings.TrimSpace(name), at: item.here}
+		f := filter{name: strings.TrimSpace(name), of: of, at: item.here}
 		if rest != "" {
 			for word := range strings.SplitSeq(rest, ",") {
 				f.words = append(f.words, &tree{text: strings.TrimSpace(word), at: item.at, here: item.here, set: true})

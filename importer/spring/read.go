@@ -14,9 +14,15 @@ import (
 var keys = regexp.MustCompile(`(?m)^[ \t]*(resilience4j\.|spring\.cloud\.gateway\.|spring\.cloud\.openfeign\.|` +
 	`spring\.application\.name\b)`)
 
+// aside are folders whose configurations are those of tests, or copies that a build made.
+var aside = regexp.MustCompile(`/(src/(test|it|integrationTest)|target/classes|build/resources)/`)
+
 // Recognise reports whether a document is a configuration of Spring Boot that says something of calls, or names an
 // application.
 func Recognise(d source.Document) bool {
+	if d.Prose() || aside.MatchString("/"+d.File) {
+		return false
+	}
 	if !d.Root.IsMap() {
 		return !d.Root.IsList() && keys.Match(d.Data)
 	}
@@ -55,6 +61,12 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	for _, key := range order {
 		read(&out, groups[key], assume)
 	}
+	seen := map[topology.Remark]bool{} // of default filters, which all routes have
+	out.Remarks = slices.DeleteFunc(out.Remarks, func(r topology.Remark) bool {
+		before := seen[r]
+		seen[r] = true
+		return before
+	})
 	return out
 }
 

@@ -41,7 +41,7 @@ func (a *application) retryFilter(g, r *tree, filters []filter, n int, match top
 	if listed == nil {
 		add("series SERVER_ERROR", f.at, ofServer...)
 		if len(statuses) > 0 {
-			a.remark("F605", statuses[0].here, "route "+r.value("id")+" Retry statuses",
+			a.remark("F605", statuses[0].here, f.of+" Retry statuses",
 				"naming statuses does not remove the default series: every 5xx is tried again", "write series: [] beside statuses")
 		}
 	}
@@ -60,7 +60,7 @@ func (a *application) retryFilter(g, r *tree, filters []filter, n int, match top
 	if f.args != nil {
 		for _, k := range f.args.kids {
 			if !knows(retryArgs, k.name) {
-				a.remark("F601", k.at, "route "+r.value("id")+" Retry "+k.name,
+				a.remark("F601", k.at, f.of+" Retry "+k.name,
 					"the Retry filter has no argument "+k.name+", so it does nothing",
 					source.Meant(k.name, retryArgs))
 			}

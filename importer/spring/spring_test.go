@@ -222,7 +222,7 @@ const gateway = `spring:
     httpclient:
       response-timeout: 3s
     default-filters:
-      - AddRequestHeader=X, y
+      - AddRequestHeader=X, y # no Retry
     routes:
       - id: orders
         uri: lb://orders
@@ -299,12 +299,33 @@ func TestTheGatewayOf2025HasOtherKeys(t *testing.T) {
 	}
 }
 
+func TestADefaultFilterIsAroundEveryRouteAndIsRemarkedOnce(t *testing.T) {
+	f := read(t, nil, "edge/application.yml", `spring.cloud.gateway:
+  default-filters: ["Retry=1,BAD_GATEWAY,POST"]
+  routes:
+    - {id: a, uri: "lb://a"}
+    - {id: b, uri: "lb://b", filters: ["Retry=2"]}
+`)
+	if len(f.Calls) != 2 || len(f.Calls[0].Layers) != 1 || len(f.Calls[1].Layers) != 2 || len(f.Remarks) != 1 {
+		t.Fatalf("%s", f.YAML())
+	}
+	outer, inner := f.Calls[1].Layers[0], f.Calls[1].Layers[1]
+	if outer.Tries(topology.S503, topology.Unsafe).N != 2 || inner.Tries(topology.S503, topology.Safe).N != 3 ||
+		outer.Choice == inner.Choice {
+		t.Errorf("%s", f.YAML())
+	}
+}
+
 func TestOtherFilesAreNotOfSpring(t *testing.T) {
 	for _, text := range []string{"kind: Pod\n", "services: {a: {image: b}}\n", "[1, 2]\n", "spring: water\n"} {
 		docs, _ := source.YAML("f", []byte(text))
 		if spring.Recognise(docs[0]) {
 			t.Errorf("%q is taken for Spring", text)
 		}
+	}
+	docs, _ := source.YAML("a/src/test/resources/application.yml", []byte(application))
+	if spring.Recognise(docs[0]) {
+		t.Error("the configuration of tests is taken for that of the program")
 	}
 	if spring.Recognise(source.Document{File: "a.properties", Data: []byte("log4j.rootLogger=INFO\n")}) {
 		t.Error("any properties file is taken for Spring")

@@ -38,15 +38,24 @@ func (c *Case) methods() topology.Methods {
 // Product is a program that runs, or a library.
 type Product struct {
 	Backend *backend.Backend
-	// Send sends one request, and returns how many tries the product itself says it made, 0 when it does not say. That
-	// the request fails is no error; that the product does not end it is.
-	Send func(ctx context.Context, method, path string) (tries int, err error)
+	// Send sends one request. That the request fails is no error; that the product does not end it is.
+	Send func(ctx context.Context, method, path string) (Answer, error)
 }
+
+// Answer is how a product ended a request.
+type Answer struct {
+	Tries  int // that the product itself says it made; 0 when it does not say
+	Status int // of HTTP; 0 for others
+}
+
+// statuses are the outcomes that are one status each.
+var statuses = map[topology.Outcome]int{topology.S500: 500, topology.S502: 502, topology.S503: 503, topology.S504: 504,
+	topology.S429: 429}
 
 // Proxy returns the product that listens for HTTP at an address. tries reads from an answer how many tries it says it
 // made.
 func Proxy(b *backend.Backend, address string, tries func(*http.Response) int) *Product {
-	return &Product{b, func(ctx context.Context, method, path string) (int, error) {
+	return &Product{b, func(ctx context.Context, method, path string) (Answer, error) {
 		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // net/http repeats on a kept connection
 		var body io.Reader
 		if method == http.MethodPost {
@@ -54,15 +63,15 @@ func Proxy(b *backend.Backend, address string, tries func(*http.Response) int) *
 		}
 		req, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, body)
 		if err != nil {
-			return 0, err
+			return Answer{}, err
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			return 0, err
+			return Answer{}, err
 		}
 		defer resp.Body.Close()
 		_, _ = io.Copy(io.Discard, resp.Body)
-		return tries(resp), nil
+		return Answer{tries(resp), resp.StatusCode}, nil
 	}}
 }
 
@@ -108,7 +117,7 @@ func (p *Product) check(c *Case) string {
 			return err.Error()
 		}
 	}
-	said, took, err := p.send(c.Method, c.Path(), longest+patience)
+	answer, took, err := p.send(c.Method, c.Path(), longest+patience)
 	if err != nil {
 		return err.Error()
 	}
@@ -123,11 +132,16 @@ func (p *Product) check(c *Case) string {
 	if c.Outcome != topology.Refused && arrived != want.N {
 		problems = append(problems, fmt.Sprintf("%d tries arrived, the importer says %d", arrived, want.N))
 	}
+	said := answer.Tries
 	if said > 0 && said != want.N {
 		problems = append(problems, fmt.Sprintf("the product made %d tries, the importer says %d", said, want.N))
 	}
 	if c.Outcome == topology.Refused && said == 0 {
 		problems = append(problems, "the product does not say how many tries it made")
+	}
+	gives := c.Layer.Gives(c.Outcome)
+	if status := statuses[gives]; answer.Status > 0 && status > 0 && answer.Status != status {
+		problems = append(problems, fmt.Sprintf("the answer is %d, the importer says %v", answer.Status, gives))
 	}
 	// Timers of programs are as coarse as a few milliseconds.
 	if least := shortest(c, want.N) * 9 / 10; took < least {
@@ -161,18 +175,19 @@ func shortest(c *Case, n int) time.Duration {
 	return total
 }
 
-// send sends one request within a limit, and returns how many tries the product says it made, and how long it took.
-func (p *Product) send(method, path string, limit time.Duration) (tries int, took time.Duration, err error) {
+// send sends one request within a limit, and returns how it ended and how long it took.
+func (p *Product) send(method, path string, limit time.Duration) (answer Answer, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	start := time.Now()
-	tries, err = p.Send(ctx, method, path)
-	return tries, time.Since(start), err
+	answer, err = p.Send(ctx, method, path)
+	return answer, time.Since(start), err
 }
 
-// Leave sends the request of a case, which hangs, leaves when its first try has arrived, and returns how many tries
-// were made until the product gave up. Whether that is before all of them were made is what a layer's Cancels says.
-func Leave(t *testing.T, p *Product, c *Case) int {
+// Leave sends the request of a case, which hangs, leaves when its first try has arrived, and compares what the product
+// does then with what the layer says: it stops, so that the try ends at once and is the only one, or it makes all
+// tries. The limit of a try has to be long where it stops, and short where it does not.
+func Leave(t *testing.T, p *Product, c *Case) {
 	t.Helper()
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave()
@@ -181,25 +196,31 @@ func Leave(t *testing.T, p *Product, c *Case) int {
 		defer close(gone)
 		_, _ = p.Send(ctx, c.Method, c.Path())
 	}()
-	if !p.Backend.Await(c.Path(), patience, func(all, _ int) bool { return all > 0 }) {
-		t.Fatal("no try arrived")
-	}
+	arrived := p.Backend.Await(c.Path(), patience, func(all, _ int) bool { return all > 0 })
+	start := time.Now()
 	leave()
 	<-gone
-	full := c.Layer.Tries(c.Outcome, c.methods()).N
-	for {
-		if !p.Backend.Await(c.Path(), patience, func(_, open int) bool { return open == 0 }) {
-			t.Fatal("a try is never given up")
+	if !arrived {
+		t.Fatal("no try arrived")
+	}
+	if full := c.Layer.Tries(c.Outcome, c.methods()).N; !c.Layer.Cancels.Or(false) {
+		if !p.Backend.Await(c.Path(), patience, func(all, _ int) bool { return all >= full }) {
+			t.Errorf("%d tries of a client that left, and the importer says that all %d are made: %s",
+				len(p.Backend.Attempts(c.Path())), full, c.Layer.Cancels)
 		}
-		// A further try follows the last one at once, so it is there before the answers to these requests.
-		for range 5 {
-			if _, _, err := p.send(http.MethodGet, "/"+c.Key+"/200", patience); err != nil {
-				t.Fatal(err)
-			}
+		return
+	}
+	over := p.Backend.Await(c.Path(), patience, func(_, open int) bool { return open == 0 })
+	if took := time.Since(start); !over || took > c.Layer.PerTry.Or(0)*3/4 {
+		t.Errorf("the try of a client that left went on for %v, and the importer says that it stops: %s", took,
+			c.Layer.Cancels)
+	}
+	for range 5 { // a further try would follow the last one at once, before these
+		if _, _, err := p.send(http.MethodGet, "/"+c.Key+"/200", patience); err != nil {
+			t.Error(err)
 		}
-		n := len(p.Backend.Attempts(c.Path()))
-		if n >= full || p.Backend.Await(c.Path(), 0, func(_, open int) bool { return open == 0 }) {
-			return n
-		}
+	}
+	if n := len(p.Backend.Attempts(c.Path())); n != 1 {
+		t.Errorf("%d tries of a client that left, and the importer says that it stops: %s", n, c.Layer.Cancels)
 	}
 }

@@ -3,6 +3,7 @@ package behaviour_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,36 +20,45 @@ func TestTriesOfAChainMultiplyAsTheAnswersSay(t *testing.T) {
 	outers := []string{"proxy_next_upstream http_502 http_503;", "proxy_next_upstream error timeout http_504;",
 		"proxy_next_upstream http_500 http_502 http_503 http_504; proxy_next_upstream_tries 2;"}
 	inners := []string{"retries 1", "retries 2"}
-	var innerConf, outerConf strings.Builder
-	for i := range outers {
-		for j, inner := range inners {
-			pool(&innerConf, fmt.Sprintf("c%d-%d", i, j), b.Addresses, "timeout server 400ms",
-				"retry-on all-retryable-errors", inner)
-		}
-	}
+	ends := []failure{{"503", topology.S503}, {"500", topology.S500}, {"close", topology.ResetSent}, {"hang",
+		topology.Hang},
+		{"429", topology.S429}}
 	doors := []string{freeAddress(t), freeAddress(t), freeAddress(t)} // nginx tries each address once
-	innerForm, _ := startHAProxy(t, innerProgram, b, "", innerConf.String(), doors...)
-	for i, outer := range outers {
-		for j := range inners {
-			location(&outerConf, fmt.Sprintf("c%d-%d", i, j), doors, " max_fails=0", outer)
-		}
-	}
-	outerForm, p := startNginx(t, outerProgram, b, outerConf.String())
-	for i := range outers {
-		for j := range inners {
-			key := fmt.Sprintf("c%d-%d", i, j)
-			outer, inner := layerAt(t, outerForm, "/"+key+"/*"), layerTo(t, innerForm, key)
-			for _, f := range []failure{{"503", topology.S503}, {"500", topology.S500}, {"close", topology.ResetSent},
-				{"hang", topology.Hang}, {"429", topology.S429}} {
-				want := inner.Tries(f.outcome, topology.Safe).N * outer.Tries(inner.Gives(f.outcome), topology.Safe).N
-				if _, err := p.Send(t.Context(), "GET", "/"+key+"/"+f.command); err != nil {
-					t.Fatal(err)
-				}
-				b.Await("/"+key+"/"+f.command, 30*time.Second, func(all, _ int) bool { return all >= want })
-				if got := len(b.Attempts("/" + key + "/" + f.command)); got != want {
-					t.Errorf("%s over %s, %s: %d tries arrived, the importers say %d", outers[i], inners[j], f.command, got, want)
+	var innerConf, outerConf strings.Builder
+	each := func(what func(outer, inner string, f failure, key string)) {
+		for i, outer := range outers {
+			for j, inner := range inners {
+				for _, f := range ends {
+					what(outer, inner, f, fmt.Sprintf("c%d-%d-%s", i, j, f.command))
 				}
 			}
 		}
 	}
+	each(func(outer, inner string, f failure, key string) {
+		server := "timeout server 30s"
+		if f.outcome == topology.Hang {
+			server = "timeout server 400ms"
+		}
+		pool(&innerConf, key, b.Addresses, server, "retry-on all-retryable-errors", inner)
+		location(&outerConf, key, doors, " max_fails=0", outer)
+	})
+	innerForm, _ := startHAProxy(t, innerProgram, b, "", innerConf.String(), doors...)
+	outerForm, p := startNginx(t, outerProgram, b, outerConf.String())
+	var all sync.WaitGroup
+	each(func(outer, inner string, f failure, key string) {
+		out, in := layerAt(t, outerForm, "/"+key+"/*"), layerTo(t, innerForm, key)
+		path, want := "/"+key+"/"+f.command, in.Tries(f.outcome, topology.Safe).N*out.Tries(in.Gives(f.outcome),
+			topology.Safe).N
+		all.Go(func() {
+			if _, err := p.Send(t.Context(), "GET", path); err != nil {
+				t.Error(err)
+				return
+			}
+			b.Await(path, 30*time.Second, func(all, _ int) bool { return all >= want })
+			if got := len(b.Attempts(path)); got != want {
+				t.Errorf("%s over %s, %s: %d tries arrived, the importers say %d", outer, inner, f.command, got, want)
+			}
+		})
+	})
+	all.Wait()
 }

@@ -99,7 +99,8 @@ func TestGRPCTriesAsTheImporterSays(t *testing.T) {
 				Outcome: f.outcome, Layer: layer})
 		}
 	}
-	behaviour.Run(t, &behaviour.Product{Backend: b, Send: func(ctx context.Context, _, path string) (int, error) {
+	behaviour.Run(t, &behaviour.Product{Backend: b, Send: func(ctx context.Context, _, path string) (behaviour.Answer,
+		error) {
 		address := server.address
 		if strings.HasSuffix(path, "/refused") {
 			address = b.Dead[0]
@@ -147,24 +148,24 @@ func newGRPCClient(address, config string, count stats.Handler) (*grpc.ClientCon
 	return grpc.NewClient("passthrough:///"+address, options...)
 }
 
-func (s *grpcServer) call(ctx context.Context, address, config, path string) (int, error) {
+func (s *grpcServer) call(ctx context.Context, address, config, path string) (behaviour.Answer, error) {
 	var count attempts
 	client, err := newGRPCClient(address, config, &count)
 	if err != nil {
-		return 0, err
+		return behaviour.Answer{}, err
 	}
 	defer client.Close()
 	var in, out []byte
 	err = client.Invoke(metadata.AppendToOutgoingContext(ctx, "case", path), "/shop.OrderService/Place", &in, &out)
 	if ctx.Err() != nil {
-		return 0, fmt.Errorf("the call did not end: %w", err)
+		return behaviour.Answer{}, fmt.Errorf("the call did not end: %w", err)
 	}
 	said := int(count.n.Load())
 	if address != s.address {
 		// Where no connection can be made, grpc-go 1.80 announces each retry twice, and makes it once.
 		said = (said + 1) / 2
 	}
-	return said, nil
+	return behaviour.Answer{Tries: said}, nil
 }
 
 // raw is a codec for bytes.
