@@ -68,7 +68,7 @@ func Envoy(routes []Route) []byte {
 func envoyRoute(t *text, r *Route) {
 	l := &r.Layer
 	t.line("            - name: %s", label(r.Service))
-	t.line("              domains: [%q, %q]", r.Service, r.Service+":*")
+	t.line("              domains: [%q, %q]", r.asked(), r.asked()+":*")
 	t.line("              routes:")
 	t.line("              - match: {prefix: /}")
 	t.line("                route:")

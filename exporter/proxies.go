@@ -23,7 +23,7 @@ func Nginx(routes []Route) []byte {
 		t.line("  }")
 		t.line("  server {")
 		t.line("    listen 127.0.0.1:8080;")
-		t.line("    server_name %s;", r.Service)
+		t.line("    server_name %s;", r.asked())
 		t.line("    location / {")
 		t.line("      proxy_pass %s://%s;", map[bool]string{true: "https", false: "http"}[endpoints[0].tls], label(r.Service))
 		set(t, l.Connect, "      proxy_connect_timeout %s;", millis)
@@ -81,7 +81,7 @@ func HAProxy(routes []Route) []byte {
 	t.line("  bind 127.0.0.1:8080")
 	t.line("  timeout client 1m")
 	for i := range routes {
-		t.line("  use_backend %s if { hdr(host) -i %s }", label(routes[i].Service), routes[i].Service)
+		t.line("  use_backend %s if { hdr(host) -i %s }", label(routes[i].Service), routes[i].asked())
 	}
 	for i := range routes {
 		haproxyBackend(t, &routes[i])

@@ -73,6 +73,17 @@ func (r *Route) host() string {
 	return h
 }
 
+// asked is the host that requests for the service name: the service's name, where a host can have it.
+func (r *Route) asked() string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.:", c)
+	}
+	if strings.ContainsFunc(r.Service, func(c rune) bool { return !plain(c) }) {
+		return label(r.Service)
+	}
+	return r.Service
+}
+
 func (e endpoint) String() string { return net.JoinHostPort(e.host, e.port) }
 
 // Names returns the names by which what was written may call the service.
@@ -84,9 +95,10 @@ func (r *Route) Names() []string {
 	return names
 }
 
-// label makes a name that YAML, DNS and configuration files take as one word.
+// label makes a name that YAML, DNS and configuration files take as one word. Two names that differ in other signs only
+// have the same.
 func label(name string) string {
-	return strings.Trim(strings.Map(func(r rune) rune {
+	word := strings.Trim(strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-':
 			return r
@@ -95,6 +107,10 @@ func label(name string) string {
 		}
 		return '-'
 	}, name), "-")
+	if word == "" {
+		return "service"
+	}
+	return word
 }
 
 // Tries returns the most tries of any outcome that a layer repeats, and whether it repeats only safe methods once a

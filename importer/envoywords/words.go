@@ -18,7 +18,7 @@ var meanings = map[string][]topology.Outcome{
 	"refused-stream":             {topology.ResetUnsent},
 	"retriable-4xx":              {topology.S409},
 	limitedWord:                  {topology.S429},
-	"http3-post-connect-failure": {topology.Refused},
+	"http3-post-connect-failure": nil, // only over HTTP/3
 	"cancelled":                  {topology.CancelledCode},
 	"deadline-exceeded":          {topology.DeadlineExceeded},
 	"internal":                   {topology.Internal},
