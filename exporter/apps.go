@@ -76,7 +76,7 @@ func Spring(routes []Route) []byte {
 		for i := range routes {
 			instance := &text{}
 			if part.write(instance, &routes[i].Layer) {
-				section.line("      %s:", label(routes[i].Service))
+				section.line("      %s:", yamlName(routes[i].Service))
 				section.WriteString(instance.String())
 			}
 		}

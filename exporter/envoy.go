@@ -67,12 +67,12 @@ func Envoy(routes []Route) []byte {
 
 func envoyRoute(t *text, r *Route) {
 	l := &r.Layer
-	t.line("            - name: %s", label(r.Service))
+	t.line("            - name: %s", yamlName(r.Service))
 	t.line("              domains: [%q, %q]", r.asked(), r.asked()+":*")
 	t.line("              routes:")
 	t.line("              - match: {prefix: /}")
 	t.line("                route:")
-	t.line("                  cluster: %s", label(r.Service))
+	t.line("                  cluster: %s", yamlName(r.Service))
 	t.line("                  timeout: %s", seconds(l.Overall.Or(0)))
 	tries, safeOnly := Tries(l)
 	words, status := envoyWords(l)
@@ -104,11 +104,11 @@ func envoyRoute(t *text, r *Route) {
 func envoyCluster(t *text, r *Route) {
 	l := &r.Layer
 	endpoints := r.endpoints()
-	t.line("  - name: %s", label(r.Service))
+	t.line("  - name: %s", yamlName(r.Service))
 	t.line("    type: STRICT_DNS")
 	t.line("    connect_timeout: %s", seconds(l.Connect.Or(5*time.Second)))
 	t.line("    load_assignment:")
-	t.line("      cluster_name: %s", label(r.Service))
+	t.line("      cluster_name: %s", yamlName(r.Service))
 	t.line("      endpoints:")
 	t.line("      - lb_endpoints:")
 	for _, e := range endpoints {

@@ -27,7 +27,7 @@ func virtualService(t *text, r *Route, host string) {
 	l := &r.Layer
 	t.line("apiVersion: networking.istio.io/v1")
 	t.line("kind: VirtualService")
-	t.line("metadata: {name: %s}", label(r.Service))
+	t.line("metadata: {name: %s}", yamlName(r.Service))
 	t.line("spec:")
 	t.line("  hosts: [%q]", host)
 	t.line("  http:")
@@ -53,7 +53,7 @@ func destinationRule(t *text, r *Route, host string) {
 	l := &r.Layer
 	t.line("apiVersion: networking.istio.io/v1")
 	t.line("kind: DestinationRule")
-	t.line("metadata: {name: %s}", label(r.Service))
+	t.line("metadata: {name: %s}", yamlName(r.Service))
 	t.line("spec:")
 	t.line("  host: %q", host)
 	t.line("  trafficPolicy:")
@@ -85,12 +85,12 @@ func GatewayAPI(routes []Route) []byte {
 		}
 		t.line("apiVersion: gateway.networking.k8s.io/v1")
 		t.line("kind: HTTPRoute")
-		t.line("metadata: {name: %s}", label(r.Service))
+		t.line("metadata: {name: %s}", yamlName(r.Service))
 		t.line("spec:")
 		t.line("  parentRefs: [{name: gateway}] # the name of your Gateway")
 		t.line("  hostnames: [%q]", r.host())
 		t.line("  rules:")
-		t.line("  - backendRefs: [{name: %s, port: %s}]", label(strings.SplitN(r.host(), ".", 2)[0]), e.port)
+		t.line("  - backendRefs: [{name: %s, port: %s}]", yamlName(strings.SplitN(r.host(), ".", 2)[0]), e.port)
 		if l.Overall.Or(0) > 0 || l.PerTry.Or(0) > 0 {
 			t.line("    timeouts:")
 			set(t, l.Overall, "      request: %s", millis)
@@ -120,7 +120,7 @@ func Linkerd(routes []Route) []byte {
 		t.line("apiVersion: v1")
 		t.line("kind: Service")
 		t.line("metadata:")
-		t.line("  name: %s", label(strings.SplitN(r.host(), ".", 2)[0]))
+		t.line("  name: %s", yamlName(strings.SplitN(r.host(), ".", 2)[0]))
 		t.line("  annotations:")
 		tries, _ := Tries(l)
 		if s := statuses(l); tries > 1 && len(s) > 0 {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,6 +112,17 @@ func label(name string) string {
 		return "service"
 	}
 	return word
+}
+
+// yamlName is label for YAML, quoted where YAML would take it for something else than a text.
+func yamlName(name string) string {
+	switch word := label(name); {
+	case word[0] >= '0' && word[0] <= '9', slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null", "y",
+		"n"}, word):
+		return strconv.Quote(word)
+	default:
+		return word
+	}
 }
 
 // Tries returns the most tries of any outcome that a layer repeats, and whether it repeats only safe methods once a

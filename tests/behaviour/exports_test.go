@@ -39,7 +39,7 @@ func randomService(r *rand.Rand) string {
 
 // oddNames are names of services that a policy file may have and that other programs could take for something else.
 var oddNames = []string{"Orders_API", "shop.orders:8080", "orders v2", `say "orders"`, "x;y", "{orders}", "größe", "#1",
-	"orders's", "a,b", "$host", "back\\slash", "*", "~x"}
+	"orders's", "a,b", "$host", "back\\slash", "*", "~x", "404", "Null"}
 
 // randomPolicies draws a policy file with a service for each name, and where each is.
 func randomPolicies(r *rand.Rand, names []string) (policy string, urls map[string][]string) {
