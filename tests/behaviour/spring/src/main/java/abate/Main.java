@@ -71,8 +71,7 @@ class Calls {
     }
 
     int tries(String path) {
-        AtomicInteger made = client.made.get(path);
-        return made == null ? 0 : made.get();
+        return client.tries(path);
     }
 
     int choose(String path, String method) {
@@ -97,9 +96,14 @@ class Calls {
 /** Calls the back end. */
 @Component
 class Client {
-    final Map<String, AtomicInteger> made = new ConcurrentHashMap<>();
+    private final Map<String, AtomicInteger> made = new ConcurrentHashMap<>();
     private final RestClient rest = RestClient.builder().requestFactory(new SimpleClientHttpRequestFactory()).build();
     private final ExecutorService threads = Executors.newCachedThreadPool();
+
+    public int tries(String path) {
+        AtomicInteger tries = made.get(path);
+        return tries == null ? 0 : tries.get();
+    }
 
     private String call(String method, String path) {
         made.computeIfAbsent(path, p -> new AtomicInteger()).incrementAndGet();
