@@ -11,7 +11,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// For so many services the path of their bound is looked for, while the paths have so many hops together; for the others
+// For so many services the path of their bound is looked for, while the paths have so many hops together; for the
+// others
 // the bound is all. Of a path so many hops are written at each end.
 const (
 	maxPaths   = 100

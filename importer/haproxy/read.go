@@ -16,9 +16,11 @@ const assumedVersion = "3.2"
 
 var (
 	opening = regexp.MustCompile(`(?m)^(global|defaults|(frontend|backend|listen)[ \t]+[^\s:={};,]+([ \t]+\S*:\d+)?|` +
-		`(defaults|frontend|backend|listen)([ \t]+[^\s:={};,]+)?([ \t]+from[ \t]+\S+)?|backend[ \t]+.*\{\{.*)[ \t]*(#.*)?\r?$`)
+		`(defaults|frontend|backend|listen)([ \t]+[^\s:={};,]+)?([ \t]+from[ \t]+\S+)?|` +
+		`backend[ \t]+.*\{\{.*)[ \t]*(#.*)?\r?$`)
 	inside = regexp.MustCompile(`(?m)^[ \t]+(mode[ \t]+(http|tcp)|bind[ \t]+\S*:\S+.*|timeout[ \t]+[a-z-]+[ \t]+\S+|` +
-		`balance[ \t]+\S+.*|default_backend[ \t]+\S+|use_backend[ \t]+\S+.*|retries[ \t]+\S+|retry-on[ \t]+.*|maxconn[ \t]+\d+|` +
+		`balance[ \t]+\S+.*|default_backend[ \t]+\S+|use_backend[ \t]+\S+.*|retries[ \t]+\S+|retry-on[ \t]+.*|` +
+		`maxconn[ \t]+\d+|` +
 		`server(-template)?[ \t]+\S+[ \t]+(\d+[ \t]+)?\S*[:.{$]\S*.*)[ \t]*(#.*)?\r?$`)
 )
 

@@ -39,15 +39,15 @@ var known = spread{
 		"policy/throttle":    4,
 	},
 	sections: map[string]int{
-		"Bulkhead":         15, // one of them is importer/abatefile, which says what an audit asks of a policy
-		"CircuitBreaker":   26, // importer/abatefile
-		"Hedge":            23, // importer/abatefile
+		"Bulkhead":         14, // one of them is importer/abatefile, which says what an audit asks of a policy
+		"CircuitBreaker":   25, // importer/abatefile
+		"Hedge":            22,
 		"Idempotency":      23,
 		"Kafka":            15,
-		"OutlierDetection": 8, // importer/abatefile
+		"OutlierDetection": 7, // importer/abatefile
 		"Pacing":           11,
 		"RateLimit":        28,
-		"RetryBudget":      22, // importer/abatefile
+		"RetryBudget":      21, // importer/abatefile
 		"Shed":             33,
 		"Throttle":         4,
 	},
