@@ -2,6 +2,8 @@ package lint_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -228,6 +230,16 @@ func TestFingerprintsSurviveMovedLines(t *testing.T) {
 		}
 		if len(slices.Compact(before)) != len(before) {
 			t.Errorf("%s: two findings have one fingerprint: %v", id, before)
+		}
+	}
+}
+
+func TestTheSameFormHasTheSameFindings(t *testing.T) {
+	for seed := range 50 {
+		f := drawing{rand.New(rand.NewPCG(uint64(seed), 5)), seed%2 == 0}.form()
+		first, again := lint.Run(f, lint.Options{}), lint.Run(f, lint.Options{})
+		if !reflect.DeepEqual(first, again) {
+			t.Fatalf("once\n%+v\nthen\n%+v", first, again)
 		}
 	}
 }
