@@ -11,8 +11,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// For so many services the path of their bound is looked for, while the paths have so many hops together; for the others
-// the bound is all. Of a path so many hops are written at each end.
+// For so many services the path of their bound is looked for, while the paths have so many hops together; for the
+// others the bound is all. Of a path so many hops are written at each end.
 const (
 	maxPaths   = 100
 	maxHops    = 3000
