@@ -12,8 +12,7 @@ import (
 )
 
 // For so many services the path of their bound is looked for, while the paths have so many hops together; for the
-// others
-// the bound is all. Of a path so many hops are written at each end.
+// others the bound is all. Of a path so many hops are written at each end.
 const (
 	maxPaths   = 100
 	maxHops    = 3000

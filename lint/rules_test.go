@@ -1,7 +1,10 @@
 package lint_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -228,6 +231,38 @@ func TestFingerprintsSurviveMovedLines(t *testing.T) {
 		}
 		if len(slices.Compact(before)) != len(before) {
 			t.Errorf("%s: two findings have one fingerprint: %v", id, before)
+		}
+	}
+}
+
+func TestTwoFindingsHaveTwoFingerprints(t *testing.T) {
+	layer := `[{kind: client, product: spring, name: retry, repeats: [{on: ["500"], tries: 2, at: "%s"}]}]`
+	text := "calls:\n"
+	for i, at := range []string{"a.yaml:1:1", "b.yaml:1:1", "b.yaml:7:1", "b.yaml:9:1"} {
+		text += fmt.Sprintf("- {from: s%d, to: db%d, layers: "+layer+"}\n", i, i, at)
+	}
+	prints := map[string]bool{}
+	for _, f := range of("F302", lint.Run(parse(t, text), lint.Options{})) {
+		prints[f.Fingerprint()] = true
+	}
+	if len(prints) != 4 {
+		t.Errorf("%d fingerprints, want 4", len(prints))
+	}
+}
+
+func TestFindingsAreWrittenAsJSON(t *testing.T) {
+	all := lint.Run(parse(t, ruleCases["F106"].fires), lint.Options{})
+	if text, err := json.Marshal(all); err != nil || !strings.Contains(string(text), `"Severity":"error"`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+func TestTheSameFormHasTheSameFindings(t *testing.T) {
+	for seed := range 50 {
+		f := drawing{rand.New(rand.NewPCG(uint64(seed), 5)), seed%2 == 0}.form()
+		first, again := lint.Run(f, lint.Options{}), lint.Run(f, lint.Options{})
+		if !reflect.DeepEqual(first, again) {
+			t.Fatalf("once\n%+v\nthen\n%+v", first, again)
 		}
 	}
 }
