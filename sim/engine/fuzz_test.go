@@ -69,7 +69,7 @@ func (d *dice) service(calls string) string {
 	return "{" + list("serviceTime: "+d.time(), replicas, "workers: "+d.pick("1", "4", "20"),
 		d.maybe("slowsDown: 0.1"), d.maybe("slowsQueued: 0.01"), "queue: {"+queue+"}", d.maybe("errorRate: 20%"),
 		d.maybe("retryAfter: 300ms"),
-		d.maybe("optimisticLock: true"), calls, "connections: {"+list("max: 4", cost)+"}") + "}"
+		d.maybe("optimisticLock: true"), d.lives(), calls, "connections: {"+list("max: 4", cost)+"}") + "}"
 }
 
 func (d *dice) fleet(calls string) string {
@@ -160,9 +160,10 @@ func (d *dice) scenario() string {
 	b.WriteString("duration: 5s\n" + d.pick("warmUp: 0s", "warmUp: 1s") + "\n")
 	b.WriteString("model: {" + list(d.maybe("cancellation: propagates"), d.maybe("serviceTimeDrawn: arrival"),
 		d.maybe("ties: timeout-first"), "drain: "+d.pick("2s", "0s", "30s")) + "}\n")
-	b.WriteString("clients:\n  f: " + d.fleet(d.call("a")) + "\n  g: " + d.fleet(d.call("b")+", "+d.call("c")) + "\n")
+	kept, cache := d.cache()
+	b.WriteString("clients:\n  f: " + d.fleet(d.call("a")) + "\n  g: " + d.fleet(d.call("b")+", "+d.call("c")+kept) + "\n")
 	b.WriteString("services:\n  a: " + d.service("calls: ["+d.call("b")+", "+d.call("c")+"]") + "\n  b: " +
-		d.service("calls: ["+d.call("c")+"]") + "\n  c: " + d.service("") + "\n")
+		d.service("calls: ["+d.call("c")+"]") + "\n  c: " + d.service("") + "\n" + cache)
 	var faults []string
 	for range d.roll(4) {
 		faults = append(faults, d.fault())
@@ -217,4 +218,25 @@ func FuzzEngine(f *testing.F) {
 			t.Errorf("seed %d: the second run is another one\n%s", seed, text)
 		}
 	})
+}
+
+// lives is how replicas of a service come and go by themselves.
+func (d *dice) lives() string {
+	return list(d.maybe("crash: {above: 25}", "start: {takes: uniform 100ms..2s, slower: 3, warmUp: 1s, backoff: 200ms}"),
+		d.maybe("probes: {liveness: {period: 500ms, timeout: 100ms}}",
+			"probes: {liveness: {period: 1s}, readiness: {period: 300ms, timeout: 200ms, failureThreshold: 1}}"),
+		d.maybe("autoscale: {target: 50%, max: 5, every: 1s, coolDown: 1s}"))
+}
+
+// cache is a call of a cache, or none, and the services that it needs.
+func (d *dice) cache() (call, services string) {
+	if d.roll(2) == 0 {
+		return "", ""
+	}
+	cache := list("keys: "+d.pick("9", "60"), d.maybe("capacity: 4"), d.maybe("skew: 0.9"),
+		d.maybe("ttl: 300ms", "ttl: uniform 100ms..900ms"), d.maybe("cold: true"), d.maybe("coalesce: true"),
+		d.maybe("forgetsOnError: true"))
+	replica := list("workers: 3", "serviceTime: "+d.time(), d.maybe("errorRate: 20%", "replicas: 2"))
+	return ", {to: k, else: [e]}", "  k: {" + replica + ", cache: {" + cache + "}}\n" +
+		"  e: {workers: 1, queue: {limit: 5}, serviceTime: " + d.time() + "}\n"
 }

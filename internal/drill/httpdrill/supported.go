@@ -130,6 +130,7 @@ func (p *problems) call(where string, c *scenario.Call) {
 	p.supports(!c.Optional, where+".optional", "calls that the request needs")
 	p.supports(c.Latency.IsZero(), where+".latency", "this machine's own network, without latency")
 	p.supports(c.Pool == 0, where+".pool", "connections without a limit")
+	p.supports(len(c.Else) == 0, where+".else", "calls that nobody is asked for instead")
 	p.supports(c.Priority == "", where+".priority", "calls that say no priority")
 }
 
@@ -175,6 +176,9 @@ func (p *problems) service(where string, x *scenario.Service) {
 	p.supports(x.Connections.Max == 0 && x.Connections.Cost.IsZero(), where+".connections",
 		"connections without a limit or a cost")
 	p.supports(!x.OptimisticLock, where+".optimisticLock", "requests that do not depend on each other")
+	p.supports(!x.IsCache(), where+".cache", "services that answer everything")
+	p.supports(!x.Lives() && x.Start.WarmUp == 0, where,
+		"replicas that stay as they are (no crash, probes, autoscale or warm-up)")
 	p.supports(x.RetryAfter%time.Second == 0, where+".retryAfter", "whole seconds, which is all that HTTP can say")
 }
 
