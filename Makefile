@@ -19,7 +19,7 @@ ENGINEPASSES ?= 3
 ROUNDS       ?= 200
 KAFKATEST    := go test -count=1 -timeout 24h -v ./tests/brokertest
 
-.PHONY: help drill check test needs lint unit race leaks stores storms harm arena smoke mods release release-check fuzz bench proxies engine kafka pods fmt clean
+.PHONY: help drill check test needs lint unit race leaks stores storms harm arena smoke mods advice release release-check fuzz bench proxies engine kafka pods fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ storms: $(GOTESTSUM) ## The storm library keeps its promises, the simulator agre
 
 harm: ## The judge: 600 random systems, unguarded and under each default of ours; the worst go to bench/out/harm: make harm ARGS='-systems 0-99'
 	@go run ./internal/harm $(ARGS)
+
+advice: ## The advisor of abate sim on 50 random systems that fail: what it finds, and whether that holds on other seeds; an hour: make advice ARGS='-systems 5'
+	@go run ./internal/advice $(ARGS)
 
 arena: ## Storms and healthy days on real sockets: nothing, naive retries, Envoy, HAProxy, nginx, grpc-go, failsafe-go, and our defaults; curves go to bench/out/arena: make arena ARGS=-quick
 	@go run ./bench/arena $(ARGS)

@@ -217,6 +217,9 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 		case s.breaker.Rejecting(now) && !hopeful(c, now) && (scarce(c) || !mayHold(c)):
 			return c.stop(now, ErrCircuitOpen)
 		case !o.Unsent && s.breaker.Discourages(now, c.copies[0].start, scarce(c)):
+			if now >= c.deadline {
+				return c.stop(now, ErrDeadline)
+			}
 			return c.stop(now, ErrSilent)
 		}
 	}

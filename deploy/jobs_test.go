@@ -91,6 +91,9 @@ func TestTheJobIsIndexedAndHasAPodForEveryShard(t *testing.T) {
 // TestTheJobsCommandsMergeToOneReport runs what the pods run, one after the other and smaller, then what the README
 // says, beside one process that makes all runs.
 func TestTheJobsCommandsMergeToOneReport(t *testing.T) {
+	if testing.Short() {
+		return // it builds the command and runs it 22 times
+	}
 	config, _, job := study(t)
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "abate")

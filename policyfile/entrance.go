@@ -15,8 +15,8 @@ type Entrance struct {
 	// Protection is that of the file by which the entrance was found, every default written out. It is shared: do not
 	// change it. The gate may follow a newer one already.
 	Protection *Protection
-	// Destination is the service itself: its guard lets everything pass, and its policy has only the upstreams
-	// and how they are balanced.
+	// Destination is the service itself: its guard lets everything pass, and its policy has only the upstreams and
+	// how they are balanced.
 	Destination
 }
 

@@ -278,7 +278,7 @@ func TestAGRPCCallWithoutADeadlineHasThePolicys(t *testing.T) {
 		gone <- struct{}{}
 		return nil
 	})
-	r := start(t, single([]string{s.url}, "attemptTimeout: "+long.String(), "maxRetries: 1", quickRetry))
+	r := start(t, single([]string{s.url}, "attemptTimeout: "+long.String(), "maxRetries: 1", quickRetry, noBreaker))
 	c := call(t, dialGRPC(t, r.addr), "/a.B/Hang", "x", keyed...)
 	if c.code != codes.DeadlineExceeded && c.code != codes.Unavailable || len(s.seen()) != 2 {
 		t.Errorf("%+v after %d calls", c, len(s.seen()))

@@ -235,9 +235,9 @@ func TestAnAttemptHasItsTime(t *testing.T) {
 		attempts int
 	}{
 		{"one", []string{"attemptTimeout: 2s", noRetries}, "upstream-timeout", 1},
-		{"two", []string{"attemptTimeout: 2s", "maxRetries: 1"}, "attempts-exhausted", 2},
+		{"two", []string{"attemptTimeout: 2s", "maxRetries: 1", retriesSlow}, "attempts-exhausted", 2},
 		{"the call's", []string{"timeout: 2s"}, "deadline", 1},
-		{"the call's is shorter", []string{"attemptTimeout: 2s", "timeout: 3900ms"}, "deadline", 2},
+		{"the call's is shorter", []string{"attemptTimeout: 2s", "timeout: 3900ms", retriesSlow}, "deadline", 2},
 		{"with a hedge", []string{"attemptTimeout: 2s", noRetries, "hedge: {delay: 20ms}"}, "upstream-timeout", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -155,10 +155,12 @@ func forward(upstreams []string, keys ...string) string {
 
 // Keys for single.
 const (
-	noRetries  = "maxRetries: 0"
-	noBreaker  = "circuitBreaker: {disabled: true}"
-	noEjection = "outlierDetection: {disabled: true}"
-	quickRetry = "initialDelay: 1ms"
+	noRetries = "maxRetries: 0"
+	noBreaker = "circuitBreaker: {disabled: true}"
+	// the kind adaptive tries no slow attempt again of a service that has never answered
+	retriesSlow = "circuitBreaker: {kind: thresholds}"
+	noEjection  = "outlierDetection: {disabled: true}"
+	quickRetry  = "initialDelay: 1ms"
 )
 
 func listen(t testing.TB) net.Listener {

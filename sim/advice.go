@@ -1,74 +1,100 @@
 package sim
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"slices"
-	"strings"
-	"time"
+	"sync/atomic"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/policy/breaker"
-	"github.com/abate-go/abate/policy/budget"
-	"github.com/abate-go/abate/policy/retry"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/remedy"
 	"github.com/abate-go/abate/sim/scenario"
+	"github.com/abate-go/abate/sim/search"
 )
 
-// candidate is one change that might help.
-type candidate struct {
-	knob   string // only the smallest change of a knob is advised
-	text   string
-	yaml   string
-	step   float64
-	change func(s *scenario.Scenario, v *scenario.Variant) (*scenario.Scenario, *scenario.Variant)
+// Advice is a change, or a pair of them, that turns FAIL into PASS.
+type Advice struct {
+	Change  string  `json:"change"` // "payment-db: retryBudget: {ratio: 0.1} (was off)"
+	Verdict string  `json:"verdict"`
+	Step    float64 `json:"step"`          // how far it is from what is there, about in doublings; for ordering
+	Runs    int     `json:"runs"`          // with seeds that the search had not seen
+	Held    float64 `json:"held"`          // least share of those runs, over the expectations
+	YAML    string  `json:"yaml"`          // what to write, whole sections of the policy file or of the scenario
+	Why     string  `json:"why,omitempty"` // what does not hold, of what only comes closest
+}
+
+// AdviceSearch is what the search for advice came to. There is always an answer.
+type AdviceSearch struct {
+	Tried   int    `json:"tried"`   // single changes that were run
+	Pairs   int    `json:"pairs"`   // of two changes together; they are tried when no single change holds
+	Runs    int    `json:"runs"`    // of all of them together
+	Checked int    `json:"checked"` // changes that were run again with seeds that the search had not seen
+	Text    string `json:"text"`    // the answer in a sentence
+	// what comes closest, where nothing holds
+	Closest *Advice `json:"closest,omitempty"`
 }
 
 const (
-	screenRuns = 3 // a candidate has to hold in all of them to be looked at closely
-	mostAdvice = 5
+	mostAdvice   = 5
+	mostChecked  = 16        // changes that are looked at with fresh seeds, of the single ones and of the pairs
+	pairedUp     = 10        // single changes that are tried in pairs
+	searchRuns   = 900       // at most, for the single changes, and for pairs
+	leastRuns    = 60        // even where runs are large
+	mostEvents   = 400e6     // of all runs for one variant, about: minutes
+	freshSeeds   = 1_000_000 // how far the seeds of checks are from those of the search
+	tooManyLost  = 0.1       // of all requests: a change may not pass because fewer are answered
+	leastChecked = 40        // runs of a check
+	mostFresh    = 512
 )
 
-// advice looks for the smallest single changes under which every expectation passes, on the same random numbers.
-func (st *study) advice(s *scenario.Scenario, v *scenario.Variant) ([]Advice, error) {
-	if wantsCollapse(expectations(s, v)) {
-		return nil, nil
+// advisor looks for changes under which every expectation of a variant passes.
+type advisor struct {
+	st       *study
+	s        *scenario.Scenario
+	v        *scenario.Variant
+	expected []expect.Expectation
+	base     map[int]float64 // goodput as it is, by seed
+	events   atomic.Int64
+	size     float64 // events of one run as it is
+	found    AdviceSearch
+	advice   []Advice
+	done     map[string]bool // what there is advice about
+}
+
+// trial is one change, ready to run.
+type trial struct {
+	change remedy.Change
+	s      *scenario.Scenario
+	v      *scenario.Variant
+	first  []float64 // what its first run lacks, by expectation
+}
+
+// advise looks for the smallest changes that help: single ones, and pairs when none of those does.
+func (st *study) advise(s *scenario.Scenario, v *scenario.Variant) ([]Advice, *AdviceSearch, error) {
+	a := &advisor{st: st, s: s, v: v, expected: expectations(s, v), base: map[int]float64{}, done: map[string]bool{}}
+	if wantsCollapse(a.expected) {
+		a.found.Text = "none was looked for: this variant is there to show the collapse"
+		return nil, &a.found, nil
 	}
-	list := candidates(s, v)
-	slices.SortStableFunc(list, func(a, b candidate) int {
-		switch {
-		case a.step < b.step:
-			return -1
-		case a.step > b.step:
-			return 1
-		}
-		return 0
-	})
-	base, err := st.answered(s, v)
-	if err != nil || base == nil {
-		return nil, err
+	singles := a.trials(remedy.Changes(s, v))
+	ranking, err := a.search("advice", singles)
+	a.found.Tried = len(ranking)
+	if err == nil {
+		err = a.check(singles, ranking)
 	}
-	var found []Advice
-	done := map[string]bool{}
-	st.begin(v.Name, "advice", len(list)*st.options.Runs)
-	for _, c := range list {
-		if st.ctx.Err() != nil || len(found) == mostAdvice {
-			break
-		}
-		if done[c.knob] {
-			continue
-		}
-		a, err := st.try(s, v, &c, base)
-		if err != nil {
-			return nil, err
-		}
-		if a != nil {
-			done[c.knob] = true
-			found = append(found, *a)
+	if err == nil && len(a.advice) == 0 && st.ctx.Err() == nil {
+		pairs := a.trials(a.pairsOf(singles, ranking))
+		if ranking, err = a.search("advice, pairs", pairs); err == nil {
+			a.found.Pairs = len(ranking)
+			err = a.check(pairs, ranking)
 		}
 	}
-	return found, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	a.answer()
+	return a.advice, &a.found, nil
 }
 
 // wantsCollapse reports a scenario that is there to show the storm: nobody needs advice against what he expects.
@@ -81,231 +107,181 @@ func wantsCollapse(expected []expect.Expectation) bool {
 	return false
 }
 
-// try runs one candidate until its verdict is clear; nil when it does not pass.
-func (st *study) try(s *scenario.Scenario, v *scenario.Variant, c *candidate, base []float64) (*Advice, error) {
-	changed, w := c.change(s, v)
-	expected := expectations(s, v)
-	look := func(_ int, r *engine.Record) outcome {
-		o := outcome{events: r.Events, before: goodputAll(r)}
-		for i := range expected {
-			o.values = append(o.values, r.Value(&expected[i]))
-		}
-		return o
-	}
-	var all []outcome
-	for _, upTo := range append([]int{screenRuns}, expect.Checkpoints(st.options.Runs)...) {
-		if upTo <= len(all) {
+// trials prepares changes, and leaves out those that are impossible here.
+func (a *advisor) trials(changes []remedy.Change) []trial {
+	var all []trial
+	for _, c := range changes {
+		s, v, err := c.Apply(a.s, a.v)
+		if err != nil {
 			continue
 		}
-		more, err := st.batch(changed, w, len(all), upTo-len(all), false, look)
-		if err != nil || len(more) < upTo-len(all) {
-			return nil, err
-		}
-		all = append(all, more...)
-		if len(all) <= screenRuns && costs(all, base) {
-			return nil, nil
-		}
-		verdict, held := Pass, 1.0
-		for i, t := range tallies(expected, all) {
-			verdict = worse(verdict, expected[i].Judge(t).Verdict.String())
-			held = min(held, float64(t.Held)/float64(t.Runs))
-		}
-		switch {
-		case verdict == Pass:
-			return &Advice{Change: c.text, YAML: c.yaml, Step: c.step, Verdict: Pass, Runs: len(all), Held: held}, nil
-		case verdict == Fail, len(all) == screenRuns && held < 1:
-			return nil, nil
+		if _, err := engine.New(s, v); err == nil {
+			all = append(all, trial{change: c, s: s, v: v})
 		}
 	}
-	return nil, nil
+	return all
 }
 
-// answered is the goodput of the first runs of a variant as it is.
-func (st *study) answered(s *scenario.Scenario, v *scenario.Variant) ([]float64, error) {
-	runs, err := st.batch(s, v, 0, screenRuns, false, func(_ int, r *engine.Record) outcome {
-		return outcome{before: goodputAll(r), events: r.Events}
-	})
-	if err != nil || len(runs) < screenRuns {
+// pairsOf puts single changes together in pairs: the best of all, and the best for each expectation, at most one of
+// each kind. What helps against one of two troubles is not among the best of all.
+func (a *advisor) pairsOf(singles []trial, ranking []int) []remedy.Change {
+	var best []*remedy.Change
+	used := map[string]bool{}
+	take := func(order []int, most int) {
+		for _, i := range order {
+			if c := &singles[i].change; !used[c.Key] && most > 0 {
+				used[c.Key] = true
+				best = append(best, c)
+				most--
+			}
+		}
+	}
+	each := max(2, pairedUp/(1+len(a.expected)))
+	for x := range a.expected {
+		order := slices.Clone(ranking)
+		slices.SortStableFunc(order, func(i, k int) int { return cmp.Compare(singles[i].first[x], singles[k].first[x]) })
+		take(order, each)
+	}
+	take(ranking, pairedUp-len(best))
+	var pairs []remedy.Change
+	for i, c := range best {
+		for _, d := range best[i+1:] {
+			if pair, ok := remedy.Join(c, d); ok {
+				pairs = append(pairs, pair)
+			}
+		}
+	}
+	return pairs
+}
+
+// search runs trials by successive halving, all with the same seeds, and returns them in the order of what came of
+// them.
+func (a *advisor) search(stage string, trials []trial) ([]int, error) {
+	if err := a.normal(0, 1); err != nil {
 		return nil, err
 	}
-	return column(runs, func(o *outcome) float64 { return o.before }), nil
+	kinds := make([]string, len(trials))
+	for i := range trials {
+		kinds[i] = trials[i].change.Key
+	}
+	runs := int(min(searchRuns, max(leastRuns, (mostEvents-float64(a.events.Load()))/2/max(a.size, 1))))
+	h := search.New(len(trials), search.Options{Runs: runs, Kinds: kinds})
+	a.st.begin(a.v.Name, stage, min(runs, 4*len(trials)))
+	for {
+		round, ok := h.Next()
+		if !ok {
+			a.found.Runs += h.Spent()
+			return h.Ranking(), nil
+		}
+		if err := a.normal(round.From, round.To); err != nil {
+			return nil, err
+		}
+		count := round.To - round.From
+		losses := make([]float64, len(round.Alternatives)*count)
+		made, err := a.st.each(len(losses), func(i int) (int64, bool, error) {
+			t := &trials[round.Alternatives[i/count]]
+			seed := round.From + i%count
+			r, err := a.run(t.s, t.v, seed)
+			if r == nil || err != nil {
+				return 0, false, err
+			}
+			lacks := a.lacks(r)
+			if seed == 0 {
+				t.first = lacks
+			}
+			if losses[i] = sum(lacks); goodputAll(r) < a.base[seed]-tooManyLost {
+				losses[i]++
+			}
+			return r.Events, true, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range made { // all, unless the study was interrupted
+			h.Add(round.Alternatives[i/count], losses[i])
+		}
+	}
+}
+
+// normal runs the variant as it is with seeds, and keeps its goodput. There is less when the study was interrupted.
+func (a *advisor) normal(from, to int) error {
+	goodput := make([]float64, to-from)
+	if _, known := a.base[from]; known {
+		return nil
+	}
+	made, err := a.st.each(to-from, func(i int) (int64, bool, error) {
+		r, err := a.run(a.s, a.v, from+i)
+		if r == nil || err != nil {
+			return 0, false, err
+		}
+		goodput[i] = goodputAll(r)
+		return r.Events, true, nil
+	})
+	for i := range made {
+		a.base[from+i] = goodput[i]
+	}
+	if from == 0 && made > 0 {
+		a.size = float64(a.events.Load()) / float64(made)
+	}
+	a.found.Runs += made
+	return err
+}
+
+func (a *advisor) run(s *scenario.Scenario, v *scenario.Variant, seed int) (*engine.Record, error) {
+	e, err := engine.New(s, v)
+	if err != nil {
+		return nil, err
+	}
+	r, err := e.Run(a.st.options.Seed+uint64(seed), false, func() bool { return a.st.ctx.Err() != nil })
+	if r != nil {
+		a.events.Add(r.Events)
+	}
+	return r, err
+}
+
+// lacks is how far a run is from each expectation: 0 where it holds, else from a half to one, by how far it misses.
+func (a *advisor) lacks(r *engine.Record) []float64 {
+	lacks := make([]float64, len(a.expected))
+	for i := range a.expected {
+		x := &a.expected[i]
+		if value := r.Value(x); !x.Holds(value) {
+			lacks[i] = 0.5 + Shortfall(x, value)/2
+		}
+	}
+	return lacks
+}
+
+func sum(list []float64) float64 {
+	total := 0.0
+	for _, x := range list {
+		total += x
+	}
+	return total
+}
+
+// Shortfall returns by how far a value misses what is expected, from 0 to 1: 0.5 is a factor of 2 in a time, a rate or
+// a number, or of a share that should be high in what is missing to the whole.
+func Shortfall(x *expect.Expectation, value float64) float64 {
+	switch {
+	case x.Measure == "collapse" || math.IsNaN(value):
+		return 1
+	case x.Op == expect.Below || x.Op == expect.AtMost:
+		return further(x.Value, value)
+	case unitOf(x) == "share":
+		return further(1-x.Value, 1-value)
+	}
+	return further(value, x.Value)
+}
+
+// further is 0 where both are the same, 0.5 where the second is twice the first, and 1 where it is far more.
+func further(less, more float64) float64 {
+	const floor = 1e-3
+	if less = math.Max(less, floor); math.IsInf(more, 1) {
+		return 1
+	}
+	return 1 - less/math.Max(more, less)
 }
 
 func goodputAll(r *engine.Record) float64 {
 	return r.Value(&expect.Expectation{Measure: "goodput"})
-}
-
-// costs reports a change that passes because fewer requests are answered: with the same random numbers, a tenth
-// of all requests or more.
-func costs(all []outcome, base []float64) bool {
-	var now, before float64
-	for i := range base {
-		now += all[i].before
-		before += base[i]
-	}
-	return now < before-0.1*float64(len(base))
-}
-
-// candidates are the changes worth trying: to the policies of calls and to the queues of services.
-func candidates(s *scenario.Scenario, v *scenario.Variant) []candidate {
-	var list []candidate
-	seen := map[string]bool{}
-	edges(s, v, func(caller string, c *scenario.Call) {
-		if !seen[c.To] {
-			seen[c.To] = true
-			list = append(list, policyCandidates(v.PolicyOf(caller, c.To).Policy, caller, c.To, listedAs(v, caller, c.To))...)
-		}
-	})
-	for _, x := range s.ServicesOf(v) {
-		if x.Workers > 0 && !x.ServiceTime.IsZero() {
-			list = append(list, queueCandidates(&x)...)
-		}
-	}
-	return list
-}
-
-// policyCandidates are changes of one policy.
-func policyCandidates(p abate.Policy, caller, callee, listed string) []candidate {
-	var list []candidate
-	add := func(knob, yaml, was string, step float64, change func(*abate.Policy)) {
-		list = append(list, candidate{
-			knob: callee + "." + knob, step: step, text: listed + ": " + yaml + " (was " + was + ")",
-			yaml: "services: {" + quoted(listed) + ": {" + yaml + "}}",
-			change: func(s *scenario.Scenario, v *scenario.Variant) (*scenario.Scenario, *scenario.Variant) {
-				return withPolicy(s, v, caller, callee, change)
-			},
-		})
-	}
-	for n := p.MaxRetries - 1; n >= 0; n-- {
-		add("maxRetries", fmt.Sprintf("maxRetries: %d", n), fmt.Sprint(p.MaxRetries),
-			math.Log2(float64(p.MaxRetries+1)/float64(n+1)), func(p *abate.Policy) {
-				p.MaxRetries = n
-			})
-	}
-	on := func(disabled bool) string { // a part that is switched off has to be switched on, too
-		if disabled {
-			return "disabled: false, "
-		}
-		return ""
-	}
-	if !p.RetryBudget.Enabled() && p.MaxRetries > 0 {
-		for _, ratio := range []float64{0.2, 0.1} {
-			add("retryBudget", fmt.Sprintf("retryBudget: {%sratio: %v}", on(p.RetryBudget.Disabled), ratio), "off",
-				1+math.Log2(0.2/ratio)/4, func(p *abate.Policy) {
-					p.RetryBudget = budget.Config{Kind: budget.Ratio, Ratio: ratio, Reserve: 10}
-				})
-		}
-	}
-	if !p.CircuitBreaker.Enabled() {
-		add("circuitBreaker", "circuitBreaker: {"+on(p.CircuitBreaker.Disabled)+"failureRateThreshold: 0.5, rampUp: 2s}",
-			"off", 1.5, func(p *abate.Policy) {
-				p.CircuitBreaker = breaker.Config{FailureRateThreshold: 0.5, RampUp: 2 * time.Second}
-			})
-	}
-	if t := p.AttemptTimeout; t > 0 {
-		for _, factor := range []float64{2, 0.5, 4, 0.25} {
-			other := time.Duration(float64(t) * factor).Round(time.Millisecond)
-			if other == 0 || other == t {
-				continue
-			}
-			add("attemptTimeout", "attemptTimeout: "+other.String(), t.String(), math.Abs(math.Log2(factor)),
-				func(p *abate.Policy) {
-					p.AttemptTimeout = other
-				})
-		}
-	}
-	if p.MaxRetries > 0 && (p.Backoff == retry.FixedBackoff || p.Backoff == retry.NoBackoff ||
-		p.Jitter == retry.NoJitter) {
-		add("backoff", "backoff: exponential, jitter: full", fmt.Sprintf("%s, %s", p.Backoff, p.Jitter),
-			1, func(p *abate.Policy) {
-				p.Backoff, p.Jitter, p.Multiplier = retry.ExponentialBackoff, retry.FullJitter, 2
-			})
-	}
-	return list
-}
-
-// queueCandidates are changes of one service's queue.
-func queueCandidates(x *scenario.Service) []candidate {
-	var list []candidate
-	name := x.Name
-	add := func(knob, yaml, was string, step float64, change func(*scenario.Queue)) {
-		list = append(list, candidate{
-			knob: name + "." + knob, step: step, text: name + ": queue " + yaml + " (was " + was + ")",
-			yaml: "services: {" + quoted(name) + ": {queue: {" + yaml + "}}}",
-			change: func(s *scenario.Scenario, v *scenario.Variant) (*scenario.Scenario, *scenario.Variant) {
-				return withService(s, v, name, func(x *scenario.Service) { change(&x.Queue) })
-			},
-		})
-	}
-	was, bound := "unbounded", time.Duration(0)
-	switch q := x.Queue; {
-	case q.None:
-		return nil
-	case q.Limit > 0:
-		was = fmt.Sprintf("limit: %d", q.Limit)
-		bound = time.Duration(float64(q.Limit) / (x.Capacity() / float64(max(x.Replicas, 1))) * float64(time.Second))
-	case q.Work > 0:
-		was, bound = "work: "+q.Work.String(), q.Work
-	}
-	for _, d := range []time.Duration{
-		time.Second, 500 * time.Millisecond, 250 * time.Millisecond, 100 * time.Millisecond,
-	} {
-		if d > x.ServiceTime.Mean()/2 && (bound == 0 || d < bound) {
-			step := 2 + math.Log2(float64(time.Second)/float64(d))
-			if bound > 0 {
-				step = math.Log2(float64(bound) / float64(d))
-			}
-			add("queue", "work: "+d.String(), was, step, func(q *scenario.Queue) { q.Limit, q.Work = 0, d })
-		}
-	}
-	if x.Queue.Order == "" || x.Queue.Order == scenario.FIFO {
-		add("order", "order: codel", "fifo", 2, func(q *scenario.Queue) { q.Order = scenario.CoDel })
-	}
-	if !x.Queue.DropExpired {
-		add("dropExpired", "dropExpired: true", "false", 1.5, func(q *scenario.Queue) { q.DropExpired = true })
-	}
-	return list
-}
-
-// quoted writes a name so that YAML reads it as text.
-func quoted(name string) string {
-	if strings.ContainsAny(name, ":{}[],&*#?|<>=!%@\\ \"'") {
-		return fmt.Sprintf("%q", name)
-	}
-	return name
-}
-
-// neverOpens says so of a breaker whose window holds too few calls, even if each is tried as often as it may be and
-// four standard deviations more come than on average.
-func neverOpens(p *abate.Policy, rate float64) string {
-	b := p.CircuitBreaker.WithDefaults()
-	window := b.SlidingWindow.Duration.Seconds()
-	if !b.Enabled() || b.Kind == breaker.Adaptive || b.FailureThreshold > 0 || window == 0 || b.Fleet {
-		return ""
-	}
-	calls, attempts := rate*window, float64(1+p.MaxRetries)
-	if (calls+4*math.Sqrt(calls))*attempts >= float64(b.MinimumNumberOfCalls) {
-		return ""
-	}
-	return fmt.Sprintf("the circuit will not open: it wants %d calls in %v, and an instance makes about %s, retries "+
-		"included; use kind: adaptive, a failureThreshold or a smaller minimumNumberOfCalls", b.MinimumNumberOfCalls,
-		b.SlidingWindow, number(calls*attempts))
-}
-
-// muchReserve says so of retry budgets whose reserves together are more than ten seconds of what the service can do:
-// they bound nothing.
-func muchReserve(p *abate.Policy, instances, capacity float64) string {
-	b := p.RetryBudget.WithDefaults()
-	reserve := b.Reserve
-	if b.Kind == budget.Tokens {
-		reserve = b.MaxTokens / b.CostPerRetry
-	}
-	each := math.Floor(reserve / float64(max(b.Clients, 1)))
-	work := instances * each / capacity
-	if p.MaxRetries == 0 || !b.Enabled() || b.Fleet || !(work > 10) || math.IsInf(work, 1) {
-		return ""
-	}
-	return fmt.Sprintf("the retry budget bounds little: %s instances may spend a reserve of %s each, %s retries at once "+
-		"or %s s of what the service can do; say how many there are with retryBudget.clients", number(instances),
-		number(each), number(instances*each), number(work))
 }

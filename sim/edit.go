@@ -2,36 +2,14 @@ package sim
 
 import (
 	"math"
-	"slices"
 	"time"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// clone copies a scenario and one of its variants, so that the copy can be changed.
-func clone(s *scenario.Scenario, v *scenario.Variant) (*scenario.Scenario, *scenario.Variant) {
-	c, w := *s, *v
-	c.Clients = slices.Clone(s.Clients)
-	for i := range c.Clients {
-		c.Clients[i].Curve = slices.Clone(c.Clients[i].Curve)
-	}
-	c.Faults = slices.Clone(s.Faults)
-	c.Services = slices.Clone(s.Services)
-	w.Overrides = slices.Clone(s.ServicesOf(v))
-	if v.Guards != nil {
-		file := *v.Guards
-		file.Services = slices.Clone(file.Services)
-		w.Guards = &file
-	}
-	c.Variants = []scenario.Variant{w}
-	return &c, &c.Variants[0]
-}
-
 // withLoad multiplies what all fleets offer.
 func withLoad(s *scenario.Scenario, v *scenario.Variant, factor float64) (*scenario.Scenario, *scenario.Variant) {
-	s, v = clone(s, v)
+	s, v = s.Copy(v)
 	for i := range s.Clients {
 		f := &s.Clients[i]
 		f.Rate *= factor
@@ -48,7 +26,7 @@ func withLoad(s *scenario.Scenario, v *scenario.Variant, factor float64) (*scena
 func withTrouble(s *scenario.Scenario, v *scenario.Variant, factor float64) (*scenario.Scenario, *scenario.Variant) {
 	begin, end := s.Trouble()
 	longer := time.Duration(float64(end-begin) * (factor - 1)).Round(time.Millisecond)
-	s, v = clone(s, v)
+	s, v = s.Copy(v)
 	for i := range s.Faults {
 		f := &s.Faults[i]
 		if f.At >= end { // what an operator does afterwards
@@ -75,7 +53,7 @@ func rolloutMost(f *scenario.Fault) time.Duration {
 
 // withCapacity multiplies the workers of all services; at least one is left.
 func withCapacity(s *scenario.Scenario, v *scenario.Variant, factor float64) (*scenario.Scenario, *scenario.Variant) {
-	s, v = clone(s, v)
+	s, v = s.Copy(v)
 	for i := range v.Overrides {
 		x := &v.Overrides[i]
 		switch {
@@ -93,48 +71,4 @@ func times(n int, factor float64) int {
 		return 0
 	}
 	return max(1, int(math.Round(float64(n)*factor)))
-}
-
-// withPolicy changes the policy of the calls to a service.
-func withPolicy(s *scenario.Scenario, v *scenario.Variant, caller, callee string, change func(*abate.Policy)) (
-	*scenario.Scenario, *scenario.Variant) {
-	s, v = clone(s, v)
-	p := v.PolicyOf(caller, callee)
-	change(&p.Policy)
-	if v.Guards == nil {
-		v.Guards = &policyfile.File{Defaults: policyfile.DefaultPolicy()}
-	}
-	name := listedAs(v, caller, callee)
-	for i := range v.Guards.Services {
-		if v.Guards.Services[i].Name == name {
-			v.Guards.Services[i].Policy = p
-			return s, v
-		}
-	}
-	v.Guards.Services = append(v.Guards.Services, policyfile.Service{Name: name, Policy: p})
-	return s, v
-}
-
-// listedAs is the name under which a policy file configures a call.
-func listedAs(v *scenario.Variant, caller, callee string) string {
-	if v.Guards != nil {
-		if edge := caller + " -> " + callee; slices.ContainsFunc(v.Guards.Services, func(x policyfile.Service) bool {
-			return x.Name == edge
-		}) {
-			return edge
-		}
-	}
-	return callee
-}
-
-// withService changes a service.
-func withService(s *scenario.Scenario, v *scenario.Variant, name string, change func(*scenario.Service)) (
-	*scenario.Scenario, *scenario.Variant) {
-	s, v = clone(s, v)
-	for i := range v.Overrides {
-		if v.Overrides[i].Name == name {
-			change(&v.Overrides[i])
-		}
-	}
-	return s, v
 }

@@ -75,7 +75,7 @@ func (m *found) likeness(other *found) bool {
 
 // margin looks for the cliff by doubling, then by halving the gap on a logarithmic scale. At each factor up to three
 // runs vote whether the rules hold.
-func (x *search) margin(d *dimension, rules []int) (found, error) {
+func (x *cliffSearch) margin(d *dimension, rules []int) (found, error) {
 	m := found{Margin: Margin{Dimension: d.name, Fleet: d.fleet, Unit: d.unit, Here: d.here}}
 	falls := func(factor float64) (bool, error) {
 		t, err := x.trial(d.change, factor)
@@ -110,7 +110,7 @@ func (x *search) margin(d *dimension, rules []int) (found, error) {
 }
 
 // comesTo is what a factor comes to in whole workers.
-func (x *search) comesTo(d *dimension, factor float64) float64 {
+func (x *cliffSearch) comesTo(d *dimension, factor float64) float64 {
 	if d.name == "capacity" {
 		return lessComesTo(x.s, x.v, factor)
 	}
@@ -118,7 +118,8 @@ func (x *search) comesTo(d *dimension, factor float64) float64 {
 }
 
 // bracket finds two factors between which the cliff is; good is on the safe side.
-func (x *search) bracket(d *dimension, m *Margin, falls func(float64) (bool, error)) (good, bad float64, err error) {
+func (x *cliffSearch) bracket(d *dimension, m *Margin, falls func(float64) (bool, error)) (
+	good, bad float64, err error) {
 	real := func(factor float64) float64 { return x.comesTo(d, factor) }
 	good, bad = 1, 1
 	onward := 2.0

@@ -59,19 +59,20 @@ type VariantResult struct {
 	Collapse Share         `json:"collapse"`   // runs in which goodput stayed down, of any fleet
 	Recovery []float64     `json:"recoveries"` // seconds, of the runs in which all fleets recovered, ascending
 	// runs with nothing to recover to, or in which nothing was offered after the trouble
-	NoRecovery  int          `json:"recoveriesUnmeasured"`
-	Measures    []Measure    `json:"measures"`              // a standard list, for tables
-	Differences []Difference `json:"differences,omitempty"` // of those from the first variant, which has none
-	Fan         Fan          `json:"fan"`
-	Paths       []Path       `json:"paths"` // of the first runs, for a phase portrait
-	Run         Series       `json:"run"`   // of the first run
-	Margins     []Margin     `json:"margins,omitempty"`
-	Map         *CliffMap    `json:"map,omitempty"`
-	Advice      []Advice     `json:"advice,omitempty"`
-	Policy      string       `json:"policy"`           // of every edge, in force, as YAML
-	Cohort      *CohortCheck `json:"cohort,omitempty"` // of a fleet counted in cohorts
-	Events      int64        `json:"events"`
-	Attempts    int64        `json:"attempts"`
+	NoRecovery   int           `json:"recoveriesUnmeasured"`
+	Measures     []Measure     `json:"measures"`              // a standard list, for tables
+	Differences  []Difference  `json:"differences,omitempty"` // of those from the first variant, which has none
+	Fan          Fan           `json:"fan"`
+	Paths        []Path        `json:"paths"` // of the first runs, for a phase portrait
+	Run          Series        `json:"run"`   // of the first run
+	Margins      []Margin      `json:"margins,omitempty"`
+	Map          *CliffMap     `json:"map,omitempty"`
+	Advice       []Advice      `json:"advice,omitempty"`
+	AdviceSearch *AdviceSearch `json:"adviceSearch,omitempty"` // what was looked at for it, where it was looked for
+	Policy       string        `json:"policy"`                 // of every edge, in force, as YAML
+	Cohort       *CohortCheck  `json:"cohort,omitempty"`       // of a fleet counted in cohorts
+	Events       int64         `json:"events"`
+	Attempts     int64         `json:"attempts"`
 }
 
 // FleetResult is how one of several fleets fared.
@@ -232,14 +233,4 @@ type CliffMap struct {
 	// offered × attempts = capacity, where a call makes maxRetries + 1 attempts, with a retry budget 1 + ratio, and layers
 	// multiply. 0 where that is not known: without a capacity, and with users or once, who offer no fixed rate.
 	StableLoad float64 `json:"stableLoad"`
-}
-
-// Advice is one change that turns FAIL into PASS.
-type Advice struct {
-	Change  string  `json:"change"` // "payment-db: retryBudget.ratio 0.1 (was off)"
-	Verdict string  `json:"verdict"`
-	Step    float64 `json:"step"` // how far it is from what is there, as a logarithm to base 2; for ordering
-	Runs    int     `json:"runs"`
-	Held    float64 `json:"held"` // least share of runs, over the expectations
-	YAML    string  `json:"yaml"` // what to write
 }

@@ -119,7 +119,7 @@ func kept(variant string, run int, o *outcome) ShardRun {
 func (r *ShardRun) outcome() outcome {
 	o := outcome{
 		values: floats(r.Values), measures: floats(r.Measures), collapsed: r.Collapsed, recovery: float64(r.Recovery),
-		before: float64(r.Before), goodput: floats(r.Goodput), events: r.Events, attempts: r.Attempts, made: true,
+		before: float64(r.Before), goodput: floats(r.Goodput), events: r.Events, attempts: r.Attempts,
 	}
 	for _, f := range r.Fleets {
 		o.fleets = append(o.fleets, fleetOutcome{float64(f.Collapsed), float64(f.Recovery), float64(f.Before), f.Judged})
@@ -154,7 +154,7 @@ func RunShard(ctx context.Context, s *scenario.Scenario, o Options, part Shard, 
 		}
 		expected, standard := expectations(s, v), standardMeasures(s, v)
 		st.begin(v.Name, "runs", len(missing))
-		_, err := st.each(s, v, missing, true, func(i int, r *engine.Record) outcome {
+		_, err := st.sown(s, v, missing, true, func(i int, r *engine.Record) outcome {
 			out := lookAt(r, expected, standard, i)
 			mu.Lock()
 			defer mu.Unlock()

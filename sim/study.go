@@ -34,7 +34,6 @@ type outcome struct {
 	path      Path
 	events    int64
 	attempts  int64
-	made      bool
 	record    *engine.Record // of the first run
 }
 
@@ -46,14 +45,44 @@ func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count i
 	for i := range seeds {
 		seeds[i] = first + i
 	}
-	return st.each(s, v, seeds, detail, look)
+	return st.sown(s, v, seeds, detail, look)
 }
 
-// each is batch for the seeds with these numbers, from 0.
-func (st *study) each(s *scenario.Scenario, v *scenario.Variant, seeds []int, detail bool,
+// sown is batch for the seeds with these numbers, from 0.
+func (st *study) sown(s *scenario.Scenario, v *scenario.Variant, seeds []int, detail bool,
 	look func(i int, r *engine.Record) outcome) ([]outcome, error) {
 	count := len(seeds)
 	outcomes := make([]outcome, count)
+	done, err := st.share(count, func() (step, error) {
+		run, err := runs(s, v)
+		return func(i int) (int64, bool, error) {
+			n := seeds[i]
+			r, err := run(st.options.Seed+uint64(n), detail && n == 0, func() bool { return st.ctx.Err() != nil })
+			if r == nil || err != nil {
+				return 0, false, err
+			}
+			outcomes[i] = look(n, r)
+			return r.Events, true, nil
+		}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return outcomes[:done], nil
+}
+
+// step makes the i-th of some runs, and returns its events; made is false when it was stopped.
+type step func(i int) (events int64, made bool, err error)
+
+// each makes so many runs, as share does.
+func (st *study) each(count int, do step) (int, error) {
+	return st.share(count, func() (step, error) { return do, nil })
+}
+
+// share makes so many runs, on as many goroutines as the options allow, each of which prepares itself once, and returns
+// how many were made: all, unless the study was interrupted.
+func (st *study) share(count int, prepare func() (step, error)) (done int, err error) {
+	made := make([]bool, count)
 	var (
 		next    atomic.Int64
 		wait    sync.WaitGroup
@@ -61,21 +90,17 @@ func (st *study) each(s *scenario.Scenario, v *scenario.Variant, seeds []int, de
 	)
 	for range min(st.options.Parallel, count) {
 		wait.Go(func() {
-			run, err := runs(s, v)
+			do, err := prepare()
 			for err == nil && st.ctx.Err() == nil { // a short run never asks whether to stop
 				i := int(next.Add(1)) - 1
 				if i >= count {
 					return
 				}
-				var r *engine.Record
-				n := seeds[i]
-				r, err = run(st.options.Seed+uint64(n), detail && n == 0, func() bool { return st.ctx.Err() != nil })
-				if r == nil {
+				var events int64
+				if events, made[i], err = do(i); !made[i] {
 					break
 				}
-				outcomes[i] = look(n, r)
-				outcomes[i].made = true
-				st.made(r.Events)
+				st.made(events)
 			}
 			if err != nil {
 				st.mu.Lock()
@@ -86,13 +111,12 @@ func (st *study) each(s *scenario.Scenario, v *scenario.Variant, seeds []int, de
 	}
 	wait.Wait()
 	if problem != nil {
-		return nil, problem
+		return 0, problem
 	}
-	done := 0
-	for done < count && outcomes[done].made { // all, unless the study was interrupted
+	for done < count && made[done] {
 		done++
 	}
-	return outcomes[:done], nil
+	return done, nil
 }
 
 // begin opens a stage that takes at most so many runs.
@@ -186,7 +210,7 @@ func (st *study) extras(s *scenario.Scenario, v *scenario.Variant, result *Varia
 		result.Map, err = st.cliffMap(s, v)
 	}
 	if err == nil && st.options.Advice && result.Verdict == Fail && st.ctx.Err() == nil {
-		result.Advice, err = st.advice(s, v)
+		result.Advice, result.AdviceSearch, err = st.advise(s, v)
 	}
 	return err
 }

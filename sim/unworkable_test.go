@@ -17,7 +17,8 @@ func TestSettingsThatCannotDoTheirWorkAreNamed(t *testing.T) {
 		"1,000 instances may spend a reserve of 10 each, 10,000 retries at once or 100 s of what the service can do"
 	const users = "clients: {phones: {users: 600, think: 6s, instances: 600, patience: 1s, calls: [s]}}"
 	const some = "clients: {phones: {rate: 20, instances: 100, calls: [s]}}"
-	const rate, paid = "circuitBreaker: {failureRateThreshold: 0.5}", "maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 1}"
+	const rate = "circuitBreaker: {failureRateThreshold: 0.5}"
+	const paid = "maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 1}"
 	for about, c := range map[string]struct{ clients, policy, want string }{
 		"one call a minute":    {few, paid + ", " + rate, opens},
 		"the adaptive breaker": {few, paid, ""},

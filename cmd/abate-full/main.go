@@ -28,6 +28,7 @@ func program() *cli.Program {
 		{Name: "drill", Summary: "run a retry storm over real sockets: unguarded, then guarded",
 			Run: drills.DrillCommand},
 		{Name: "sim", Summary: "run a scenario in virtual time and judge it", Run: rehearse.SimCommand},
+		{Name: "tune", Summary: "look for the policy that is best over several scenarios", Run: rehearse.TuneCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file", Run: c.ProxyCommand},
 		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",
 			Run: rehearse.TopCommand},

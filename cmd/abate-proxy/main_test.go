@@ -51,7 +51,7 @@ func TestACommandThatIsNotHereSaysWhere(t *testing.T) {
 	for _, c := range program().Commands {
 		here[c.Name] = true
 	}
-	for _, name := range strings.Fields("drill sim proxy top wait probe dlq export check") {
+	for _, name := range strings.Fields("drill sim tune proxy top wait probe dlq export check") {
 		if !here[name] {
 			t.Errorf("abate-proxy knows nothing of %s", name)
 		}

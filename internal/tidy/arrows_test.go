@@ -82,12 +82,16 @@ var layers = []layer{
 	{"sim/engine", []string{"sim/kernel", "sim/scenario", "sim/expect", "hops", "core", "inbound", ".", "policy/"},
 		nothing},
 	{"sim/validation", []string{"sim/population", "sim/engine", "sim/scenario", "sim/expect", "policy/"}, nothing},
-	{"sim", []string{"sim/population", "sim/engine", "sim/scenario", "sim/expect", "sim/figures", "policyfile", "core",
-		"inbound", ".", "policy/"}, nothing},
+	{"sim/search", nil, nothing},
+	{"sim/remedy", []string{"sim/scenario", "internal/strictyaml", "policyfile", "core", "inbound", ".", "policy/"}, yaml},
+	{"sim", []string{"sim/search", "sim/remedy", "sim/population", "sim/engine", "sim/scenario", "sim/expect",
+		"sim/figures", "policyfile", "core", "inbound", ".", "policy/"}, nothing},
 	{"sim/report", []string{"sim", "sim/engine", "sim/expect", "sim/figures"}, nothing},
 	{"sim/summary", []string{"sim", "sim/scenario", "sim/expect", "sim/figures", "policyfile", "."}, nothing},
 	{"sim/library", []string{"sim", "sim/", "."}, nothing}, // tests
 	{"sim/harm", []string{"sim/kernel", "sim/engine", "sim/scenario", "sim/expect"}, nothing},
+	{"sim/tune", []string{"sim", "sim/search", "sim/remedy", "sim/harm", "sim/engine", "sim/scenario", "sim/expect",
+		"sim/kernel", "sim/figures", "policyfile"}, yaml},
 	{"sim/planted", nil, nothing}, // tests
 	{"hops", []string{"core", "inbound", ".", "policy/"}, nothing},
 	{"internal/connfail", []string{"core", "inbound", ".", "policy/"}, nothing},
@@ -135,6 +139,7 @@ var layers = []layer{
 	{"internal/tidy", nil, nothing},
 	{"internal/release", nil, nothing},
 	{"internal/harm", []string{"sim/harm"}, nothing},
+	{"internal/advice", []string{"sim", "sim/harm", "sim/remedy", "sim/scenario"}, nothing},
 	{"scenarios", nil, nothing},
 	{forTests, []string{loopback}, nothing},
 	{"examples/", public, anybody}, // a module of their own

@@ -19,37 +19,37 @@ type spread struct {
 
 // known is what is so today. Throttle shows what a policy of a guard needs: its package in core/policy.go (the
 // section), core/policies.go (the state) and core/attempt.go (the decision), and its section in the first two and in
-// internal/registry. What others have besides decides something: the proxy balances, the gates shed, consumers deliver
-// again.
+// internal/registry, and sim/remedy, which tries changes of each. What others have besides decides something: the proxy
+// balances, the gates shed, consumers deliver again.
 var known = spread{
 	imports: map[string]int{
 		"policy/balance":     9,
-		"policy/breaker":     24,
-		"policy/budget":      15,
-		"policy/bulkhead":    9,
+		"policy/breaker":     25,
+		"policy/budget":      16,
+		"policy/bulkhead":    10,
 		"policy/comeback":    5,
-		"policy/hedge":       4,
+		"policy/hedge":       5,
 		"policy/idempotency": 35,
-		"policy/pacing":      3,
-		"policy/ratelimit":   15,
+		"policy/pacing":      4,
+		"policy/ratelimit":   17,
 		"policy/recycle":     1,
 		"policy/redelivery":  40,
 		"policy/retry":       15,
-		"policy/shed":        27,
+		"policy/shed":        28,
 		"policy/throttle":    4,
 	},
 	sections: map[string]int{
-		"Bulkhead":         13,
-		"CircuitBreaker":   24,
-		"Hedge":            20,
+		"Bulkhead":         14,
+		"CircuitBreaker":   25,
+		"Hedge":            22,
 		"Idempotency":      23,
 		"Kafka":            15,
 		"OutlierDetection": 7,
-		"Pacing":           10,
-		"RateLimit":        26,
-		"RetryBudget":      20,
-		"Shed":             32,
-		"Throttle":         3,
+		"Pacing":           11,
+		"RateLimit":        28,
+		"RetryBudget":      21,
+		"Shed":             33,
+		"Throttle":         4,
 	},
 }
 

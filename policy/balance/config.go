@@ -12,8 +12,7 @@ type Config struct {
 	Disabled bool `yaml:"disabled"`
 
 	// ConsecutiveFailures ejects an endpoint after this many failed attempts in a row, if another endpoint does better.
-	// When all that are left fail as often, all come back. Range 1 to 1000000. Zero means the
-	// default, 5.
+	// When all that are left fail as often, all come back. Range 1 to 1000000. Zero means the default, 5.
 	ConsecutiveFailures int `yaml:"consecutiveFailures" range:"1..1000000" example:"5"`
 
 	// BaseEjectionTime is how long an endpoint is out the first time. When it is ejected again soon it is out twice as

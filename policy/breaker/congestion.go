@@ -99,7 +99,7 @@ func (a *adaptive) crowded(now time.Duration) bool {
 	return out*math.Log(out/max(a.typical, 1e-3))-(out-a.typical) >= alarm
 }
 
-// lateness is sum of the attempts that are late.
+// lateness is the sum of the surprises at the attempts that are late, since a success in time.
 func (f *flights) lateness(now, good, tardy time.Duration, d *doubts) (nats float32) {
 	for i := range f.places {
 		start := f.places[i].start

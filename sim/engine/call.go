@@ -74,6 +74,9 @@ func (cs *calls) take(ci uint32, step core.Step) {
 	}
 	tr.calls.renew(ci)
 	generation := tr.calls.generation(ci)
+	if step.Action != core.Queue && step.Action != core.Queued {
+		c.waiter = nil // it waits for nothing any more: whoever abandons it now takes nothing out of a queue
+	}
 	switch step.Action {
 	case core.Attempt:
 		cs.send(ci, 0, int64(step.Until))

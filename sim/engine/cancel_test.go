@@ -98,3 +98,16 @@ func TestACancelledAttemptClosesItsConnection(t *testing.T) {
 	equal(t, "work: five attempts of 90 ms after connecting", time.Duration(total(s.WorkNS)), 450*ms)
 	equal(t, "connections at the end", s.Conns[len(s.Conns)-1], 0)
 }
+
+// A call that once waited for a permit, has let it go for a back-off and is cancelled then has no permit to give back:
+// a bulkhead that gets one that is not out panics.
+func TestACallThatIsCancelledInItsBackOffGivesNothingBack(t *testing.T) {
+	r := playVariant(t, read(t, "duration: 20s\nwarmUp: 0s\nmodel: {cancellation: propagates}\n"+
+		"clients: {f: {rate: 6, patience: 500ms, calls: [m]}}\n"+
+		"services: {m: {calls: [s]}, s: {workers: 20, serviceTime: 100ms, errorRate: 100%}}\n"+
+		"variants: {only: {policy: {defaults: {"+plain+"}, services: {s: {"+thrice("300ms")+
+		", bulkhead: {maxConcurrentCalls: 1, maxWait: 400ms}}}}}}\n"), 0, 1)
+	if edge(t, r, "m", "s").Attempts == 0 || total(r.Fleets[0].Answered) > 0 {
+		t.Errorf("%d attempts, %d answers", r.Attempts, total(r.Fleets[0].Answered))
+	}
+}

@@ -17,6 +17,7 @@ const (
 	quick        = 1.0  // seconds
 	leastToBack  = 20.0 // requests within Hold, for recovery to mean anything
 	leastNormal  = 0.9  // goodput before the trouble, the same
+	busyRate     = 10.0 // calls a second of one instance: it can know within a second
 	none, naive  = 0, 1 // policies that others are compared with
 	perHundred   = 100.0
 	noMeasure    = -1.0
@@ -78,6 +79,8 @@ type Figures struct {
 	ToNaive     Comparison
 	SlowRuns    int     // runs in which nothing needs more than a second to be back
 	Back        float64 // and the median of the seconds that the policy needs there
+	BusyRuns    int     // of those: where an instance makes ten calls a second or more
+	BusyBack    float64
 	QuickRuns   int     // runs in which nothing is back within a second
 	Late        int     // and in how many of them the policy is not
 	HealthyDays int     // systems
@@ -122,15 +125,21 @@ func compare(cases []Case, policy, other int) Comparison {
 // Sum sums up the cases of one policy.
 func Sum(cases []Case, name string, policy int) Figures {
 	f := Figures{Policy: name, ToNothing: compare(cases, policy, none), ToNaive: compare(cases, policy, naive)}
-	var backs []float64
+	var backs, busy []float64
 	for i := range cases {
-		if c := &cases[i]; c.Healthy() {
+		c := &cases[i]
+		if c.Healthy() {
 			f.healthy(c, policy)
-		} else {
-			backs = f.recoveries(c, policy, backs)
+			continue
+		}
+		before := len(backs)
+		backs = f.recoveries(c, policy, backs)
+		if c.System.Rate >= busyRate*float64(c.System.Instances) {
+			busy = append(busy, backs[before:]...)
 		}
 	}
-	f.Back = expect.NewSample(backs).Quantile(0.5)
+	f.Back, f.BusyBack = expect.NewSample(backs).Quantile(0.5), expect.NewSample(busy).Quantile(0.5)
+	f.BusyRuns = len(busy)
 	return f
 }
 

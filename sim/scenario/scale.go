@@ -281,8 +281,12 @@ func (s *Scenario) divisors() []int {
 
 // divide makes everything smaller by a factor that fits.
 func (s *Scenario) divide(n int) {
+	s.narrowed = map[string]int{}
 	for i := range s.Clients {
 		f := &s.Clients[i]
+		if f.Instances <= 1 {
+			s.single = append(s.single, f.Name)
+		}
 		f.Rate /= float64(n)
 		for k := range f.Curve {
 			f.Curve[k].Rate /= float64(n)
@@ -297,6 +301,7 @@ func (s *Scenario) divide(n int) {
 			x := &services[i]
 			x.Calls = ownCalls(x.Calls)
 			parts, rest := serviceParts(prefix, x, n)
+			s.narrowed[x.Name] = max(s.narrowed[x.Name], rest)
 			for _, p := range parts {
 				*p.value /= p.by
 			}

@@ -44,6 +44,9 @@ type Scenario struct {
 	Model Model `yaml:"model"`
 
 	File string `yaml:"-"` // where it was read from; empty for one made in Go
+
+	narrowed map[string]int // services whose replicas the scale has made smaller, and by how much
+	single   []string       // fleets of one instance, which the scale has made smaller
 }
 
 // Variant is one way to run a scenario.

@@ -100,7 +100,7 @@ func TestTextFitsATerminalAndHoldsNoControlCharacters(t *testing.T) {
 	wide.Name = strings.Repeat("very-long-name-without-spaces", 10)
 	wide.Variants[0].Name = wide.Name
 	wide.Variants[0].Expectations[0].Text = "latency(p99.9, " + wide.Name + ", after) < 800ms in 99% of runs"
-	wide.Variants[0].Advice = []sim.Advice{{Change: wide.Name, YAML: wide.Name}}
+	wide.Variants[0].Advice = []sim.Advice{{Change: wide.Name}}
 	results := map[string]*sim.Result{"wide": wide}
 	for name, input := range inputs {
 		results[name] = input()

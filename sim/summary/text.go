@@ -252,7 +252,7 @@ func verdictWord(verdict string) string {
 
 // variant lists the expectations of one variant, its margins and what would help.
 func (p *page) variant(v *sim.VariantResult) {
-	if len(v.Expectations)+len(v.Margins)+len(v.Advice)+len(v.Notes)+len(v.NotCovered) == 0 {
+	if len(v.Expectations)+len(v.Margins)+len(v.Advice)+len(v.Notes)+len(v.NotCovered) == 0 && v.AdviceSearch == nil {
 		return
 	}
 	title := clean(v.Name)
@@ -272,23 +272,30 @@ func (p *page) variant(v *sim.VariantResult) {
 	for _, m := range v.Margins {
 		p.line("%s", wrap("  margin     ", clean(m.Text), textWidth))
 	}
-	for i, a := range v.Advice {
+	p.advice(v)
+}
+
+// advice lists what would help, whole, so that it can be pasted, or says what came closest.
+func (p *page) advice(v *sim.VariantResult) {
+	for _, a := range v.Advice {
 		p.line("%s", wrap("  advice     ", fmt.Sprintf("%s: %s, held in %s of %s", clean(a.Change), clean(a.Verdict),
-			percent(a.Held), plural(a.Runs, "run")), textWidth))
-		if i == 0 {
-			for line := range strings.Lines(strings.TrimSpace(a.YAML)) {
-				p.line("%s", pasted(line))
-			}
+			percent(a.Held), plural(a.Runs, "fresh run")), textWidth))
+		p.piece(a.YAML)
+	}
+	if search := v.AdviceSearch; search != nil {
+		p.line("%s", wrap("  advice     ", clean(search.Text), textWidth))
+		if search.Closest != nil {
+			p.piece(search.Closest.YAML)
 		}
 	}
 }
 
-// pasted is a line of YAML that is there to be copied: where it is too long it is broken between two words, which in
-// braces and quotes means nothing, and goes on further to the right.
-func pasted(line string) string {
-	indent := 15 + len(line) - len(strings.TrimLeft(line, " "))
-	text := wrap(strings.Repeat(" ", indent), clean(strings.TrimRight(line, "\r\n")), textWidth-2)
-	return strings.ReplaceAll(text, "\n", "\n  ")
+// piece writes a piece of a file as it is: a line that is cut or wrapped cannot be pasted.
+func (p *page) piece(yaml string) {
+	for line := range strings.Lines(strings.TrimSpace(yaml)) {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		p.line("%15s%s%s", "", strings.Repeat(" ", indent), clean(strings.TrimSpace(line)))
+	}
 }
 
 // expectation writes the verdict on one expectation and, beside it or below, what it rests on.

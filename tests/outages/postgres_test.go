@@ -179,7 +179,9 @@ func TestAServerThatTakesNoWritesCostsNoReads(t *testing.T) {
 	reads()
 	writes()
 	compare(t, plain, guarded, "reads", 2)
-	compare(t, writers[0], writers[1], "writes", 25)
+	// Both sides come at random: each has about 240 writes in these 12 s, and the difference of the two a standard
+	// deviation of 22.
+	compare(t, writers[0], writers[1], "writes", 90)
 	if writers[1].failed["writes"] < 100 {
 		t.Errorf("only %d writes were refused: the server took some", writers[1].failed["writes"])
 	}

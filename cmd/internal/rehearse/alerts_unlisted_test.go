@@ -68,7 +68,7 @@ func TestAListedServiceIsNotMeasuredByTheDefaults(t *testing.T) {
 	switchedOff := "services: {payment-service: {maxRetries: 0, circuitBreaker: {disabled: true}}}"
 	rulesHold(t, rulesOf(t, switchedOff), ruleTest{
 		Name: "its policy knows no such alert", Series: storm, Exprs: []exprTest{
-			noAlertBut(25*time.Minute, "ConcurrencySpike"),
+			noAlertBut(25*time.Minute, "ConcurrencySpike|DependencyFailing"),
 		},
 	})
 }

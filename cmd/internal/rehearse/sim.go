@@ -46,7 +46,8 @@ words are files.
   --variant NAME        only this variant; may be given several times
 
   --margin              find how far away the cliff is: in load, length of the trouble, capacity
-  --advice              find the smallest single change that makes a variant pass that fails
+  --advice              find the smallest change, or pair of changes, that makes a variant pass
+                        that fails
   --map                 find the share of runs that collapse, over load and length of the trouble
   --fast                none of these three, unless asked for
                         Without any of these flags, one scenario gets margin and advice, several

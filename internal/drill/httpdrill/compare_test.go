@@ -65,11 +65,11 @@ func TestComparisonOfOneNumber(t *testing.T) {
 		return math.Round(*v*1000) / 1000
 	}
 	want := map[string][5]float64{ // drill, median, 5 %, 95 %, difference
-		"attempts per request":       {1.1, 1, 0.9, 3, 0.1},
-		"requests offered":           {1000, 1000, 1000, 1000, 0},
-		"goodput after":              {0.9, 0.9, 0, 0.9, 0},
-		"recovery":                   {2, 2, 2, -1, 0},
-		"collapsed":                  {0, 0.25, -1, -1, -0.25},
+		"attempts per request": {1.1, 1, 0.9, 3, 0.1},
+		"requests offered":     {1000, 1000, 1000, 1000, 0},
+		"goodput after":        {0.9, 0.9, 0, 0.9, 0},
+		"recovery":             {2, 2, 2, -1, 0},
+		"collapsed":            {0, 0.25, -1, -1, -0.25},
 		"refused, of requests": {0.1, 0.1, 0.1, 0.1, 0},
 	}
 	for _, r := range c.Rows {

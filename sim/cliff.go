@@ -10,14 +10,14 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// search makes runs of a scenario that is harder or easier, and asks which rules they keep.
-type search struct {
+// cliffSearch makes runs of a scenario that is harder or easier, and asks which rules they keep.
+type cliffSearch struct {
 	st     *study
 	s      *scenario.Scenario
 	v      *scenario.Variant
 	rules  []rule
 	normal []float64          // goodput of each fleet before the trouble, of the scenario as it is; nil until known
-	trials map[float64]*trial // by factor
+	trials map[float64]*tried // by factor
 }
 
 // rule is one thing that has to hold for a run to stand.
@@ -30,8 +30,8 @@ type rule struct {
 	one    string // the same where it is clear which fleet is meant
 }
 
-// trial counts in how many runs at one factor each rule was missed.
-type trial struct {
+// tried counts in how many runs at one factor each rule was missed.
+type tried struct {
 	runs   int
 	missed []int
 }
@@ -41,8 +41,8 @@ var outcomes = []string{"collapse", "recovery", "goodput", "yield", "failures", 
 
 // newSearch returns a search for where what is expected holds and, if that does not speak of how it ends, no fleet
 // collapses.
-func newSearch(st *study, s *scenario.Scenario, v *scenario.Variant, expected []expect.Expectation) *search {
-	x := &search{st: st, s: s, v: v, trials: map[float64]*trial{}}
+func newSearch(st *study, s *scenario.Scenario, v *scenario.Variant, expected []expect.Expectation) *cliffSearch {
+	x := &cliffSearch{st: st, s: s, v: v, trials: map[float64]*tried{}}
 	own := protecting(expected)
 	collapse := expect.Expectation{Measure: "collapse", Op: expect.Below, Value: 0.5}
 	said := slices.ContainsFunc(own, func(e expect.Expectation) bool { return slices.Contains(outcomes, e.Measure) })
@@ -88,7 +88,7 @@ func sacrificed(expected []expect.Expectation, fleet string) bool {
 }
 
 // add adds the rules of an expectation: that of all fleets is one of each.
-func (x *search) add(e *expect.Expectation) {
+func (x *cliffSearch) add(e *expect.Expectation) {
 	each := e.Subject == "" && (e.Measure == "collapse" || e.Measure == "recovery")
 	if !each {
 		at := slices.IndexFunc(x.s.Clients, func(f scenario.Fleet) bool { return f.Name == e.Subject })
@@ -128,7 +128,7 @@ func bound(e *expect.Expectation) string {
 }
 
 // turn begins with another dimension: only what was learnt of the scenario as it is holds there, too.
-func (x *search) turn() {
+func (x *cliffSearch) turn() {
 	here := x.trials[1]
 	if clear(x.trials); here != nil {
 		x.trials[1] = here
@@ -136,16 +136,18 @@ func (x *search) turn() {
 }
 
 // every are all rules of what is expected, of are those of one fleet, and standing are those about collapse alone.
-func (x *search) every() []int { return x.which(func(r *rule) bool { return !r.spare }) }
+func (x *cliffSearch) every() []int { return x.which(func(r *rule) bool { return !r.spare }) }
 
-func (x *search) of(fleet int) []int { return x.which(func(r *rule) bool { return r.fleet == fleet }) }
+func (x *cliffSearch) of(fleet int) []int {
+	return x.which(func(r *rule) bool { return r.fleet == fleet })
+}
 
-func (x *search) standing() []int { return x.which((*rule).stands) }
+func (x *cliffSearch) standing() []int { return x.which((*rule).stands) }
 
 // stands reports whether the rule is that something does not collapse.
 func (r *rule) stands() bool { return r.before || r.x.Measure == "collapse" }
 
-func (x *search) which(wanted func(*rule) bool) []int {
+func (x *cliffSearch) which(wanted func(*rule) bool) []int {
 	var list []int
 	for i := range x.rules {
 		if wanted(&x.rules[i]) {
@@ -156,12 +158,12 @@ func (x *search) which(wanted func(*rule) bool) []int {
 }
 
 // trial makes up to three runs at a factor; the majority may be clear after two. The first one says what is normal.
-func (x *search) trial(change edit, factor float64) (*trial, error) {
+func (x *cliffSearch) trial(change edit, factor float64) (*tried, error) {
 	if t := x.trials[factor]; t != nil {
 		return t, nil
 	}
 	s, v := change(x.s, x.v, factor)
-	t := &trial{missed: make([]int, len(x.rules))}
+	t := &tried{missed: make([]int, len(x.rules))}
 	for t.runs < perStep {
 		more := 2
 		if t.runs > 0 {
@@ -204,7 +206,7 @@ func (x *search) trial(change edit, factor float64) (*trial, error) {
 }
 
 // misses are the rules that a run does not keep; nil for none.
-func (x *search) misses(r *engine.Record) []float64 {
+func (x *cliffSearch) misses(r *engine.Record) []float64 {
 	var list []float64
 	for i := range x.rules {
 		k := &x.rules[i]
@@ -225,7 +227,7 @@ func (x *search) misses(r *engine.Record) []float64 {
 
 // broken are those of some rules that do not hold at a factor, in the order of the list; nil if all do. Most runs have
 // to keep a rule; one run is enough for what need not hold in half of them.
-func (t *trial) broken(all []rule, some []int) []int {
+func (t *tried) broken(all []rule, some []int) []int {
 	var list []int
 	for _, i := range some {
 		seldom := all[i].x.Share > 0 && all[i].x.Share < 0.5
@@ -237,7 +239,7 @@ func (t *trial) broken(all []rule, some []int) []int {
 }
 
 // breaks says what does not hold, at most two things.
-func (x *search) breaks(broken []int, oneFleet bool) string {
+func (x *cliffSearch) breaks(broken []int, oneFleet bool) string {
 	var parts []string
 	for _, i := range broken {
 		text := x.rules[i].broken
