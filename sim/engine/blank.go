@@ -46,6 +46,9 @@ func newRecord(t *topology, seed uint64) *Record {
 			if node.consumes {
 				f.Topic = newTopicRecord(bins)
 			}
+			if node.fleet.HoldsSessions() {
+				f.sessions = newSessionRecord(node.fleet.Users, bins)
+			}
 			r.Fleets = append(r.Fleets, f)
 			continue
 		}
@@ -100,6 +103,9 @@ func (r *Record) cut() {
 		}
 		if f.Topic != nil {
 			f.Topic.cut()
+		}
+		if f.sessions != nil {
+			f.sessions.cut()
 		}
 	}
 	for i := range r.Services {

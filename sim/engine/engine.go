@@ -22,6 +22,7 @@ type Engine struct {
 	guards      guards
 	balancers   balancers
 	connections connections
+	sessions    sessions
 	caches      caches
 	calls       calls
 	requests    requests
@@ -51,15 +52,17 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.guards = guards{world: w, rec: rec, of: make([][]*abate.Guard, n)}
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,
 		pools: make([][]pool, n), dialers: make([][]*abate.Guard, n)}
+	e.sessions = sessions{world: w, rec: rec, servers: &e.servers, connections: &e.connections}
 	e.balancers = balancers{world: w, traffic: tr, of: make([][]endpoints, n)}
 	e.caches = caches{world: w, rec: rec, traffic: tr}
 	e.calls = calls{world: w, rec: rec, traffic: tr, servers: &e.servers, guards: &e.guards,
 		connections: &e.connections, balancers: &e.balancers, caches: &e.caches}
 	e.requests = requests{world: w, traffic: tr, servers: &e.servers, calls: &e.calls}
 	e.consumers = consumers{world: w, rec: rec, traffic: tr, guards: &e.guards, calls: &e.calls, requests: &e.requests}
-	e.fleets = fleets{world: w, rec: rec, traffic: tr, requests: &e.requests, consumers: &e.consumers}
+	e.fleets = fleets{world: w, rec: rec, traffic: tr, requests: &e.requests, consumers: &e.consumers,
+		sessions: &e.sessions}
 	e.faults = faults{world: w, servers: &e.servers, guards: &e.guards, balancers: &e.balancers,
-		connections: &e.connections, caches: &e.caches, requests: &e.requests, fleets: &e.fleets}
+		connections: &e.connections, sessions: &e.sessions, caches: &e.caches, requests: &e.requests, fleets: &e.fleets}
 	e.lives = lives{world: w, rec: rec, servers: &e.servers, faults: &e.faults}
 
 	// All that runs upwards.
@@ -80,6 +83,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.traffic.reset()
 	e.gates.reset()
 	err := errors.Join(e.servers.reset(), e.guards.reset(), e.connections.reset())
+	e.sessions.reset()
 	e.balancers.reset()
 	e.caches.reset()
 	e.calls.reset()
@@ -191,6 +195,8 @@ func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 		if e.connections.dials.is(i, generation) {
 			e.connections.dialResumes(i)
 		}
+	case evSession:
+		e.fleets.session(i, generation)
 	case evLife:
 		e.lives.moves(int32(i), generation)
 	case evScale:
@@ -228,6 +234,7 @@ func (e *Engine) tick() {
 	e.world.now = e.rec.tickAt
 	e.servers.sample()
 	e.caches.sample()
+	e.sessions.sample()
 	e.lives.sample()
 	e.consumers.sample()
 	e.guards.sample()

@@ -12,6 +12,7 @@ type faults struct {
 	guards      *guards
 	balancers   *balancers
 	connections *connections
+	sessions    *sessions
 	caches      *caches
 	requests    *requests
 	fleets      *fleets
@@ -144,6 +145,7 @@ func (fs *faults) outage(i int32, mode string, sign int32) {
 		if r.refuse += sign; sign > 0 {
 			fs.servers.breakHandshakes(i)
 			r.breakConnections()
+			fs.sessions.cut(i)
 		}
 	case scenario.Blackhole:
 		r.mute += sign
@@ -174,6 +176,7 @@ func (fs *faults) restart(i int32) {
 	fs.caches.empty(i)
 	fs.servers.replicas[i].begun = fs.world.now
 	fs.connections.restart(i)
+	fs.sessions.cut(i)
 	fs.balancers.renew(i)
 	_ = fs.guards.renew(i) // the policies were checked when the run began
 }

@@ -42,6 +42,8 @@ type FleetRecord struct {
 	Latency  [4]Histogram    // of answered requests, by the window they began in; the fourth is outside of all
 	Ends     [EndKinds]int64 // requests by how they ended, warm-up excluded
 	Topic    *TopicRecord    // of a fleet that consumes, whose requests are messages; else nil
+
+	sessions *SessionRecord // of one whose users hold sessions
 }
 
 // ServiceRecord is what one service saw, all replicas together.

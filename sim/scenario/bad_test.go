@@ -55,7 +55,8 @@ var mistakes = map[string][]string{
 		`:2:55: clients.shop.calls[0].connect: has no effect without a pool; set pool, for example pool: 20`,
 	},
 	"connections-without-pool": {
-		`:4:21: services.db.connections: has no effect, because no caller has a pool; write the call as {to: db, pool: 20}`,
+		`:4:21: services.db.connections: has no effect, because no caller has a pool, and no users hold ` +
+			`sessions; write the call as {to: db, pool: 20}`,
 	},
 	"cores-without-cost": {
 		`:3:38: services.db.connections.cores: has no effect without a cost; remove it`,
@@ -148,15 +149,15 @@ var mistakes = map[string][]string{
 			`begin later`,
 	},
 	"expect-connections-without-pool": {
-		`:4:10: expect[0]: "connections(db) < 10" needs connections, and no caller of db has a pool; write the call as ` +
+		`:4:10: expect[0]: "connections(db) < 10" needs connections, and no caller of db has a pool, or sessions; write the call as ` +
 			`{to: db, pool: 20}`,
 	},
 	"expect-connects-without-pool": {
-		`:4:10: expect[0]: "connects(db) < 5/s" needs connections, and no caller of db has a pool; write the call as {to: ` +
+		`:4:10: expect[0]: "connects(db) < 5/s" needs connections, and no caller of db has a pool, or sessions; write the call as {to: ` +
 			`db, pool: 20}`,
-		`:4:30: expect[1]: "connectPeak(db) < 5" needs connections, and no caller of db has a pool; write the call as {to: ` +
+		`:4:30: expect[1]: "connectPeak(db) < 5" needs connections, and no caller of db has a pool, or sessions; write the call as {to: ` +
 			`db, pool: 20}`,
-		`:4:51: expect[2]: "unopened(db) < 1" needs connections, and no caller of db has a pool; write the call as {to: ` +
+		`:4:51: expect[2]: "unopened(db) < 1" needs connections, and no caller of db has a pool, or sessions; write the call as {to: ` +
 			`db, pool: 20}`,
 	},
 	"expect-dead-letters-of-callers": {

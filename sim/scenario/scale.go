@@ -77,6 +77,7 @@ func serviceParts(path string, s *Service, n int) (list []part, rest int) {
 		{path + ".cache.keys", &s.Cache.Keys, n},
 		{path + ".cache.capacity", &s.Cache.Capacity, rest},
 		{path + ".connections.max", &s.Connections.Max, rest},
+		{path + ".connections.backlog", &s.Connections.Backlog, rest},
 		{path + ".connections.cores", &s.Connections.Cores, rest},
 	}, pools(path, s.Calls, rest)...), rest
 }
