@@ -116,6 +116,7 @@ func (l *assumptions) fleet(f *scenario.Fleet) {
 	if f.Consumes() {
 		return
 	}
+	l.sessions(f)
 	patience := "for ever"
 	if f.Patience > 0 {
 		patience = f.Patience.String()
