@@ -90,12 +90,14 @@ func (ss *sessions) due(i uint32, after int64) {
 // moves processes an event about a user, who asks for a session now if it returns true.
 func (ss *sessions) moves(i, number uint32) bool {
 	s := &ss.all[i]
-	if s.number != number || s.state == opening {
+	switch {
+	case s.number != number || s.state == opening:
 		return false
-	}
-	if s.state == held {
+	case s.state == held:
 		ss.ends(i)
 		ss.servers.hangUp(s.replica)
+		ss.waits(i)
+		return false
 	}
 	s.state = opening
 	return true

@@ -41,10 +41,16 @@ func TestAHandshakeCostsACore(t *testing.T) {
 
 func TestSessionsEndAndBeginAgain(t *testing.T) {
 	r := run(t, world(plain, edit(chat, "RETURNS", "returns: 1s, lasts: exponential 2s", "PARTS", "connections: {cost: 1ms}")))
-	within(t, "openings in 10 s", float64(total(r.Fleets[0].Offered)), 400, 600)
+	// Of each three seconds a user is without a session for one.
+	within(t, "openings in 10 s", float64(total(r.Fleets[0].Offered)), 250, 350)
 	equal(t, "cut", total(r.Fleets[0].Sessions().Cut), 0)
-	within(t, "sessions at the end", float64(r.Fleets[0].Sessions().Held[99]), 98, 100)
-	within(t, "connections", float64(service(t, r, "gateway").Conns[90]), 98, 101)
+	within(t, "goodput(apps)", value(t, r, "goodput(apps) > 0%"), 0.62, 0.76)
+	s, conns := r.Fleets[0].Sessions(), service(t, r, "gateway").Conns
+	for b := range conns {
+		if conns[b] < s.Held[b] || conns[b] > s.Held[b]+15 {
+			t.Fatalf("%d connections at most in bin %d, at whose end %d sessions were held", conns[b], b, s.Held[b])
+		}
+	}
 }
 
 func TestWhoCannotOpenASessionComesAgain(t *testing.T) {
@@ -85,7 +91,7 @@ func TestAnOpeningThatIsGivenUpClosesItsConnection(t *testing.T) {
 
 func TestWhoeverWaitsForAConnectionGetsTheNextOne(t *testing.T) {
 	const full = `
-clients: {apps: {users: 8, instances: 8, session: {returns: 100ms, lasts: 1s}, calls: [db]}}
+clients: {apps: {users: 8, instances: 8, session: {returns: 10ms, lasts: 1s}, calls: [db]}}
 services: {db: {connections: {max: 4, HOW}}}
 `
 	waits := run(t, world(plain, edit(full, "HOW", "whenFull: wait")))
@@ -96,7 +102,7 @@ services: {db: {connections: {max: 4, HOW}}}
 	within(t, "opened", float64(waits.Fleets[0].Ends[engine.Answered]), 35, 40)
 	few := run(t, world(plain, edit(full, "HOW", "whenFull: wait, backlog: 2")))
 	if n := total(service(t, few, "db").Unopened); n < 100 {
-		t.Errorf("%d were refused, want the two that find two waiting to knock every 100 ms", n)
+		t.Errorf("%d were refused, want the two that find two waiting to knock every 10 ms", n)
 	}
 	equal(t, "sessions with a backlog", few.Fleets[0].Sessions().Held[50], 4)
 }

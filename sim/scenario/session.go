@@ -7,11 +7,10 @@ import "github.com/abate-go/abate/sim/distribution"
 // cuts those that it holds. Of such a fleet goodput is the share of users that hold a session, over time, and so are
 // collapse and recovery about that; its requests are openings.
 type Session struct {
-	// Returns is how long a user waits who has lost its session, or could not open one, until it asks for one: at
+	// Returns is how long a user waits who has no session any more, or could not open one, until it asks for one: at
 	// random, or all after the same time. How often it tries again then, and when, is the policy's.
 	Returns distribution.Distribution `yaml:"returns" example:"uniform 0s..10s"`
-	// Lasts is how long a session lasts that nobody cuts; its user, or the next one, then opens another. Default: for
-	// ever.
+	// Lasts is how long a session lasts that nobody cuts. Default: for ever.
 	Lasts distribution.Distribution `yaml:"lasts" example:"exponential 2h"`
 }
 
