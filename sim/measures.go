@@ -62,7 +62,11 @@ func standardMeasures(s *scenario.Scenario, v *scenario.Variant) []expect.Expect
 		}
 		if gated(s, service.Name) {
 			gateMeasures(service.Name, windows, add)
+			for _, p := range priorities(s, v) {
+				all = append(all, expect.Expectation{Measure: "shed", Subject: service.Name, Priority: p})
+			}
 		}
+		worldMeasures(s, &service, windows, add)
 		if service.Connections.Max > 0 {
 			add("connections", service.Name, expect.All, 0)
 			add("connectPeak", service.Name, expect.All, 0)

@@ -57,6 +57,9 @@ func newRecord(t *topology, seed uint64) *Record {
 		service.Capacity = node.service.Capacity()
 		service.Visits = t.visits(int32(n))
 		service.world = newWorldRecord(node, bins)
+		if node.protection != nil {
+			service.classes = newClasses(bins)
+		}
 		r.Services = append(r.Services, service)
 	}
 	for k := range t.edges {
@@ -119,6 +122,9 @@ func (r *Record) cut() {
 		}
 		if s.world != nil {
 			s.world.cut()
+		}
+		if s.classes != nil {
+			s.classes.cut()
 		}
 	}
 }

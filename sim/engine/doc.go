@@ -12,7 +12,7 @@
 // The parts of an [Engine], from the bottom up. Each knows only those before it, which rooms_test.go holds:
 //
 //   - The world: virtual time, the events to come, random streams (world.go), who calls whom (topology.go, load.go).
-//   - Recording: what comes out (record.go, topicrecord.go, sessionrecord.go, blank.go, histogram.go), how things end and what that looks
+//   - Recording: what comes out (record.go, topicrecord.go, sessionrecord.go, classrecord.go, blank.go, histogram.go), how things end and what that looks
 //     like to who asked (failure.go), the measures that expectations name (value.go; lasting.go for collapse and
 //     recovery), and who writes it down (recorder.go, detail.go, trace.go, family.go).
 //   - Traffic: requests, calls and attempts under way, and what layers say to each other of attempts that are left

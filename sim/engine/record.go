@@ -79,7 +79,8 @@ type ServiceRecord struct {
 	Workers     int                 // of all replicas; 0 for no limit
 	Capacity    float64             // requests per second by its own work alone; +Inf for no limit
 
-	world *WorldRecord // of one that changes while it runs
+	world   *WorldRecord // of one that changes while it runs
+	classes *classes     // of what came to its gates, if it has any
 }
 
 // EdgeRecord is what the guards of one edge did.

@@ -19,7 +19,7 @@ var rooms = [][]string{
 	{"doc.go"},
 	{"slab.go"}, {"line.go"}, {"load.go"}, {"topology.go"}, {"world.go"},
 	{"histogram.go"},
-	{"record.go", "topicrecord.go", "worldrecord.go", "sessionrecord.go", "worldvalue.go", "value.go", "lasting.go", "blank.go"},
+	{"record.go", "topicrecord.go", "worldrecord.go", "sessionrecord.go", "classrecord.go", "worldvalue.go", "value.go", "lasting.go", "blank.go"},
 	{"failure.go"}, {"family.go"}, {"trace.go"},
 	{"recorder.go", "detail.go"},
 	{"traffic.go", "tree.go", "chance.go"},

@@ -101,6 +101,9 @@ func (r *Record) ofService(x *expect.Expectation, s *ServiceRecord, from, to int
 func (r *Record) atGate(x *expect.Expectation, s *ServiceRecord, from, to int) float64 {
 	switch x.Measure {
 	case "shed":
+		if x.Priority != "" {
+			return r.ofClass(x, s, from, to)
+		}
 		return ratio(sum(s.Shed, from, to), sum(s.Arrived, from, to))
 	case "rateLimited":
 		return ratio(sum(s.Limited, from, to), sum(s.Arrived, from, to))

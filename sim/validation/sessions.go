@@ -137,6 +137,38 @@ faults: [{at: 1s, for: 1ms, restart: server}]
 	return all
 }
 
+// criticality is who is refused where not everybody can be served. Close to what can be done bursts come between: see
+// leftOut.
+func criticality() []experiment {
+	var all []experiment
+	for _, q := range []struct{ above, below float64 }{{60, 80}, {40, 120}, {20, 300}} {
+		all = append(all, experiment{
+			source: "Site Reliability Engineering (2016), ch. 21: one criticality is refused only if all of lower ones are",
+			runs:   20,
+			model: fmt.Sprintf(`
+duration: 100s
+warmUp: 20s
+clients:
+  users: {rate: %v, arrivals: even, instances: 10, calls: [{to: server, priority: CRITICAL}]}
+  jobs: {rate: %v, arrivals: even, instances: 10, calls: [{to: server, priority: SHEDDABLE}]}
+services: {server: {workers: 10, serviceTime: 100ms}}
+`, q.above, q.below) + behind("shed: {concurrency: fixed, maxConcurrency: 10, maxQueue: 40}"),
+			claims: []claim{{
+				id:        fmt.Sprintf("sre-21/criticality-%v-%v", q.above, q.below),
+				what:      fmt.Sprintf("100/s possible, %v/s critical, %v/s sheddable: critical ones served", q.above, q.below),
+				published: 1,
+				how:       Stated,
+				within:    0.001,
+				record: func(r *engine.Record) float64 {
+					f := &r.Fleets[0]
+					return total(f.Good) / total(f.Offered)
+				},
+			}},
+		})
+	}
+	return all
+}
+
 // supermarket is the time in system where each request joins the shorter of two queues that it draws.
 func supermarket() []experiment {
 	var all []experiment
