@@ -53,7 +53,7 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,
 		pools: make([][]pool, n), dialers: make([][]*abate.Guard, n)}
 	e.sessions = sessions{world: w, rec: rec, servers: &e.servers, connections: &e.connections}
-	e.balancers = balancers{world: w, traffic: tr, of: make([][]endpoints, n)}
+	e.balancers = balancers{world: w, traffic: tr, servers: &e.servers, of: make([][]endpoints, n)}
 	e.caches = caches{world: w, rec: rec, traffic: tr}
 	e.calls = calls{world: w, rec: rec, traffic: tr, servers: &e.servers, guards: &e.guards,
 		connections: &e.connections, balancers: &e.balancers, caches: &e.caches}
@@ -63,7 +63,7 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 		sessions: &e.sessions}
 	e.faults = faults{world: w, servers: &e.servers, guards: &e.guards, balancers: &e.balancers,
 		connections: &e.connections, sessions: &e.sessions, caches: &e.caches, requests: &e.requests, fleets: &e.fleets}
-	e.lives = lives{world: w, rec: rec, servers: &e.servers, faults: &e.faults}
+	e.lives = lives{world: w, rec: rec, servers: &e.servers, balancers: &e.balancers, faults: &e.faults}
 
 	// All that runs upwards.
 	e.servers.begin = e.requests.advance
