@@ -10,6 +10,7 @@ type faults struct {
 	world       *world
 	servers     *servers
 	guards      *guards
+	sharing     *sharing
 	balancers   *balancers
 	connections *connections
 	sessions    *sessions
@@ -127,6 +128,8 @@ func (fs *faults) afflict(f *fault, i int32, sign int32) {
 	case scenario.RestartFault:
 		fs.down(i, +1)
 		fs.restart(i)
+	case scenario.RedisFault:
+		fs.sharing.of[i].cutOff += sign
 	case scenario.FlushFault:
 		if sign > 0 {
 			fs.caches.empty(i)
@@ -179,6 +182,7 @@ func (fs *faults) restart(i int32) {
 	fs.sessions.cut(i)
 	fs.balancers.renew(i)
 	_ = fs.guards.renew(i) // the policies were checked when the run began
+	fs.sharing.restart(i)
 }
 
 // operate is somebody's action, or its end.

@@ -205,7 +205,7 @@ var mistakes = map[string][]string{
 	},
 	"fault-nothing": {
 		`:5:5: faults[0]: the fault does not say what goes wrong; write one of outage, slowdown, errors, capacity, loss, ` +
-			`restart, deploy, surge, flush, operator; for example outage: payment-db`,
+			`restart, deploy, surge, flush, redis, operator; for example outage: payment-db`,
 	},
 	"fault-on-fleet": {
 		`:5:33: faults[0].outage: "shop" is a fleet, but outage hits a service; allowed: db`,

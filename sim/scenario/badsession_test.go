@@ -2,7 +2,7 @@ package scenario_test
 
 import "maps"
 
-// The mistakes of users who hold sessions, and of limits on connections.
+// The mistakes of users who hold sessions, of limits on connections, and of what is shared.
 func init() {
 	maps.Copy(mistakes, map[string][]string{
 		"connections-backlog": {
@@ -11,6 +11,17 @@ func init() {
 		},
 		"connections-when": {
 			`:4:41: services.db.connections.whenFull: has no effect without max; remove it`,
+		},
+		"redis-nobody": {
+			`:2:8: redis: has no effect, because nobody shares a retry budget; write fleet: true in the retryBudget of a ` +
+				`policy, or remove it`,
+			`:5:35: faults[0].redis: "shop" shares no retry budget in any variant; write fleet: true in the retryBudget of ` +
+				`a service that it calls`,
+			`:5:67: faults[1].redis: no such service or fleet "sho"; did you mean shop?`,
+			`:5:73: faults[2].for: is missing; for example for: 30s`,
+			`:5:89: faults[2].redis: "db" shares no retry budget in any variant; write fleet: true in the retryBudget of a ` +
+				`service that it calls`,
+			`:5:99: faults[2].rate: does not belong to redis; remove it; allowed: at, for, share`,
 		},
 		"session-alone": {
 			`:3:28: clients.apps.session: has no effect without users; for example users: 10000`,

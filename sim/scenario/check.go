@@ -32,6 +32,10 @@ func (c *checker) check() {
 		{len(s.Services) == 0, "services", "there is no service to call",
 			"for example services: {payment: {workers: 50, serviceTime: exponential 50ms}}", nil},
 	})
+	c.obey("", []rule{
+		{c.Has("redis") && !s.shares(""), "redis", "has no effect, because nobody shares a retry budget",
+			"write fleet: true in the retryBudget of a policy, or remove it", nil},
+	})
 	c.names.check(c.mistakes)
 	for i := range s.Clients {
 		c.fleet(&s.Clients[i])
