@@ -223,8 +223,9 @@ func (l *assumptions) calls(path, caller string, calls []scenario.Call, v *scena
 				"that finds none free; who waits for one does not take another that becomes free meanwhile")
 		}
 		if c := &calls[i]; v.SharesBudget(caller, c.To) {
-			l.add(path+".calls."+c.To+".retryBudget.fleet", "exchanged every 200 ms", true, "what an instance offers and asks for "+
-				"is decided by its budget; Redis answers after its latency, and what is under way when a fault cuts the way is lost")
+			l.add(path+".calls."+c.To+".retryBudget.fleet", "exchanged every 200 ms", true, "what an instance offers and asks "+
+				"for is decided by its budget; Redis answers after its latency, and what is under way when a fault cuts the way "+
+				"is lost")
 		}
 		if c := &calls[i]; v.NaiveCall(caller, c) {
 			l.add(path+".calls."+c.To+".naive", "true", false, "no deadline, attempt number, priority or allowance is sent, "+

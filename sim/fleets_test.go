@@ -72,9 +72,11 @@ func TestWhatAVerdictDoesNotCoverStandsBesideIt(t *testing.T) {
 			"shop in trouble: no fault reaches it or what it calls",
 			"how far the cliff is: the margin was not searched"}},
 		"one of two": {minority(`expect: ["collapse(shop) < 10%"]`), []string{"batch collapsed in 40 of 40 runs"}},
-		"a dead fleet whose good days are asked about": {hanging(200, "") + `expect: ["goodput > 10%", "goodput(before) > 95%"]`,
+		"a dead fleet whose good days are asked about": {hanging(200, "") +
+			`expect: ["goodput > 10%", "goodput(before) > 95%"]`,
 			[]string{"shop collapsed in 40 of 40 runs, and no expectation is about that: add collapse(shop) < 10%"}},
-		"a dead fleet that may be half dead": {hanging(200, "") + `expect: ["failures(after) < 99.99%", "goodput(during) < 90%"]`,
+		"a dead fleet that may be half dead": {hanging(200, "") +
+			`expect: ["failures(after) < 99.99%", "goodput(during) < 90%"]`,
 			[]string{"shop collapsed in 40 of 40 runs, and no expectation is about that: add collapse(shop) < 10%"}},
 		"a dead fleet that is expected to be": {hanging(200, "") + `expect: ["goodput(after) < 50%"]`,
 			[]string{"how far the cliff"}},

@@ -3,7 +3,6 @@ package sim
 import (
 	"slices"
 
-	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/expect"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -50,11 +49,5 @@ func priorities(s *scenario.Scenario, v *scenario.Variant) []string {
 			said[p.Priority.Default.String()] = true
 		}
 	}
-	var list []string
-	for _, p := range shed.Priorities {
-		if said[p.String()] {
-			list = append(list, p.String())
-		}
-	}
-	return list
+	return slices.DeleteFunc(expect.Priorities(), func(p string) bool { return !said[p] })
 }

@@ -180,7 +180,8 @@ faults: [{at: 3s, for: 5s, outage: api, mode: fail, share: 25%}]
 func TestCallersWithNobodyToChooseAreRefused(t *testing.T) {
 	r := run(t, world(plain, `
 clients: {shop: {arrivals: even, rate: 50, calls: [api]}}
-services: {api: {replicas: 2, balancing: least-request, workers: 1, serviceTime: 10ms, crash: {above: 5}, start: {takes: 1s}}}
+services:
+  api: {replicas: 2, balancing: least-request, workers: 1, serviceTime: 10ms, crash: {above: 5}, start: {takes: 1s}}
 faults: [{at: 2s, for: 3s, outage: api}]
 `))
 	// Both hang, fill up, and die; those that come up hang again.

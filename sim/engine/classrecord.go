@@ -2,13 +2,13 @@ package engine
 
 import (
 	"math"
+	"slices"
 
-	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/expect"
 )
 
 // classes are what gates made of requests by their priority, from the one refused first on.
-type classes [len(shed.Priorities)]class
+type classes [4]class
 
 // class is one of them. Slices have one member per bin.
 type class struct {
@@ -33,15 +33,12 @@ func (c *classes) cut() {
 	}
 }
 
-// of is the class of a priority.
-func (c *classes) of(p shed.Priority) *class { return &c[p-shed.Sheddable] }
-
 // ofClass is the share of the requests with a priority that gates of a service refused.
 func (r *Record) ofClass(x *expect.Expectation, s *ServiceRecord, from, to int) float64 {
-	p, ok := shed.ParsePriority([]byte(x.Priority))
-	if !ok || s.classes == nil {
+	i := slices.Index(expect.Priorities(), x.Priority)
+	if i < 0 || s.classes == nil {
 		return math.NaN()
 	}
-	c := s.classes.of(p)
+	c := &s.classes[i]
 	return ratio(sum(c.shed, from, to), sum(c.came, from, to))
 }

@@ -119,7 +119,9 @@ func (r *recorder) waited(n int32, wait int64) {
 }
 
 // knocks records a request that has come to a gate.
-func (r *recorder) knocks(n int32, p shed.Priority) { r.service(n).classes.of(p).came[r.bin]++ }
+func (r *recorder) knocks(n int32, p shed.Priority) {
+	r.service(n).classes[p-shed.Sheddable].came[r.bin]++
+}
 
 // turnedAway records what a gate refused. It is among those rejected, too.
 func (r *recorder) turnedAway(n int32, end EndKind, why shed.Reason, p shed.Priority) {
@@ -129,7 +131,7 @@ func (r *recorder) turnedAway(n int32, end EndKind, why shed.Reason, p shed.Prio
 		return
 	}
 	s.Shed[r.bin]++
-	s.classes.of(p).shed[r.bin]++
+	s.classes[p-shed.Sheddable].shed[r.bin]++
 	if r.window != outside {
 		s.Reasons[why]++
 	}

@@ -40,7 +40,8 @@ func TestAHandshakeCostsACore(t *testing.T) {
 }
 
 func TestSessionsEndAndBeginAgain(t *testing.T) {
-	r := run(t, world(plain, edit(chat, "RETURNS", "returns: 1s, lasts: exponential 2s", "PARTS", "connections: {cost: 1ms}")))
+	r := run(t, world(plain, edit(chat, "RETURNS", "returns: 1s, lasts: exponential 2s", "PARTS",
+		"connections: {cost: 1ms}")))
 	// Of each three seconds a user is without a session for one.
 	within(t, "openings in 10 s", float64(total(r.Fleets[0].Offered)), 250, 350)
 	equal(t, "cut", total(r.Fleets[0].Sessions().Cut), 0)

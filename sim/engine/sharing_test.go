@@ -17,7 +17,8 @@ variants:
   only:
     policy:
       redis: {embedded: true}
-      defaults: {maxRetries: 3, backoff: fixed, initialDelay: 100ms, circuitBreaker: {disabled: true}, retryBudget: {ratio: 0.1, reserve: 10, FLEET}}
+      defaults: {maxRetries: 3, backoff: fixed, initialDelay: 100ms, circuitBreaker: {disabled: true}, retryBudget: &b {
+        ratio: 0.1, reserve: 10, FLEET}}
 `
 
 func TestInstancesShareOneReserveAndWhatTheyEarn(t *testing.T) {
@@ -39,7 +40,8 @@ func TestInstancesShareOneReserveAndWhatTheyEarn(t *testing.T) {
 
 // What is on its way when Redis goes away is lost, and never there twice.
 func TestAWayToRedisThatComesAndGoesDoublesNothing(t *testing.T) {
-	const gone = ", {at: 12s, for: 2s, redis: shop, share: 30%}, {at: 15s, for: 1s, redis: shop}, {at: 20s, for: 5s, redis: shop}"
+	const gone = ", {at: 12s, for: 2s, redis: shop, share: 30%}, {at: 15s, for: 1s, redis: shop}, {at: 20s, for: 5s, " +
+		"redis: shop}"
 	r := run(t, edit(fleet, "MORE", gone, "FLEET", "fleet: true", "latency: 1ms", "latency: exponential 100ms"))
 	api := service(t, r, "api")
 	retries := float64(between(r, api.Retries, 10*time.Second, 40*time.Second))

@@ -64,7 +64,10 @@ var windowNames = [...]string{"all", "before", "during", "after"}
 // String is the window as the language writes it.
 func (w Window) String() string { return word(windowNames[:], int(w)) }
 
-// priorities are the classes of requests that gates tell apart, as policy files name them.
+// Priorities are the classes of requests that gates tell apart, as policy files name them, from the one refused first
+// on. The slice is the caller's own.
+func Priorities() []string { return slices.Clone(priorities) }
+
 var priorities = []string{"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL", "CRITICAL_PLUS"}
 
 // Op is a comparison.

@@ -149,16 +149,16 @@ var mistakes = map[string][]string{
 			`begin later`,
 	},
 	"expect-connections-without-pool": {
-		`:4:10: expect[0]: "connections(db) < 10" needs connections, and no caller of db has a pool, or sessions; write the call as ` +
-			`{to: db, pool: 20}`,
+		`:4:10: expect[0]: "connections(db) < 10" needs connections, and no caller of db has a pool, or ` +
+			`sessions; write the call as {to: db, pool: 20}`,
 	},
 	"expect-connects-without-pool": {
-		`:4:10: expect[0]: "connects(db) < 5/s" needs connections, and no caller of db has a pool, or sessions; write the call as {to: ` +
-			`db, pool: 20}`,
-		`:4:30: expect[1]: "connectPeak(db) < 5" needs connections, and no caller of db has a pool, or sessions; write the call as {to: ` +
-			`db, pool: 20}`,
-		`:4:51: expect[2]: "unopened(db) < 1" needs connections, and no caller of db has a pool, or sessions; write the call as {to: ` +
-			`db, pool: 20}`,
+		`:4:10: expect[0]: "connects(db) < 5/s" needs connections, and no caller of db has a pool, or ` +
+			`sessions; write the call as {to: db, pool: 20}`,
+		`:4:30: expect[1]: "connectPeak(db) < 5" needs connections, and no caller of db has a pool, or ` +
+			`sessions; write the call as {to: db, pool: 20}`,
+		`:4:51: expect[2]: "unopened(db) < 1" needs connections, and no caller of db has a pool, or ` +
+			`sessions; write the call as {to: db, pool: 20}`,
 	},
 	"expect-dead-letters-of-callers": {
 		`:5:10: expect[0]: "deadLetters(shop) < 1" needs a fleet that consumes; write topic: {partitions: 10} in the ` +

@@ -78,7 +78,8 @@ func (c *checker) unused() {
 				"has no effect, because no variant has a gate in front of " + s.Name,
 				"write protect: {" + s.Name + ": {}} in the policy of a variant, or remove it", nil},
 			{c.graph.called[s.Name] && !c.graph.pooled[s.Name] && c.Has("services."+s.Name+".connections"), "connections",
-				"has no effect, because no caller has a pool, and no users hold sessions", "write the call as {to: " + s.Name + ", pool: 20}", nil},
+				"has no effect, because no caller has a pool, and no users hold sessions",
+				"write the call as {to: " + s.Name + ", pool: 20}", nil},
 		})
 	}
 }

@@ -3,7 +3,6 @@ package scenario
 import (
 	"slices"
 
-	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/sim/distribution"
 )
 
@@ -11,12 +10,6 @@ import (
 type Redis struct {
 	// Latency of the network between an instance and Redis, one way. Default: none.
 	Latency distribution.Distribution `yaml:"latency" example:"exponential 1ms"`
-}
-
-// SharesBudget reports whether the instances of a caller share the retry budget of their calls to a service.
-func (v *Variant) SharesBudget(caller, callee string) bool {
-	b := v.PolicyOf(caller, callee).RetryBudget
-	return b.Enabled() && b.Fleet && b.Kind != budget.Tokens
 }
 
 // shares reports whether the instances of a fleet or service share anything in any variant; of none named, whether any

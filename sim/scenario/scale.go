@@ -321,3 +321,9 @@ func ownCalls(calls []Call) []Call {
 	}
 	return calls
 }
+
+// SharesBudget reports whether the instances of a caller share the retry budget of their calls to a service.
+func (v *Variant) SharesBudget(caller, callee string) bool {
+	b := v.PolicyOf(caller, callee).RetryBudget
+	return b.Enabled() && b.Fleet && b.Kind != budget.Tokens
+}

@@ -16,7 +16,8 @@ func sessions() []experiment {
 	}{{10, 5, 2000, 1}, {20, 5, 2000, 0.25}, {100, 20, 600, 0.25}} {
 		p := wanted(q.users, q.places, q.ratio, false)
 		one := wanted(q.users-1, q.places, q.ratio, false)
-		id, what := fmt.Sprintf("engset/%d-%d-%v/", q.users, q.places, q.ratio), fmt.Sprintf("%d users, %d places: ", q.users, q.places)
+		id := fmt.Sprintf("engset/%d-%d-%v/", q.users, q.places, q.ratio)
+		what := fmt.Sprintf("%d users, %d places: ", q.users, q.places)
 		all = append(all, experiment{
 			source: "Engset's formula (T. O. Engset 1918), as sessions and the connections that a server takes", runs: 30,
 			model: holders(q.users, q.places, q.seconds, q.ratio, "error"),
@@ -36,7 +37,8 @@ func sessions() []experiment {
 		for k, share := range p {
 			held += float64(min(k, q.places)) * share
 		}
-		id, what := fmt.Sprintf("finite/%d-%d-%v/", q.users, q.places, q.ratio), fmt.Sprintf("%d users, %d places: ", q.users, q.places)
+		id := fmt.Sprintf("finite/%d-%d-%v/", q.users, q.places, q.ratio)
+		what := fmt.Sprintf("%d users, %d places: ", q.users, q.places)
 		all = append(all, experiment{
 			source: "M/M/c with a finite source (L. Kleinrock 1975), as sessions whose users wait for a connection", runs: 30,
 			model: holders(q.users, q.places, q.seconds, q.ratio, "wait"),
@@ -115,7 +117,9 @@ faults: [{at: 1s, for: 1ms, restart: server}]
 			}},
 		})
 	}
-	for _, q := range []struct{ users, cores, backlog, openings int }{{100, 1, 9, 550}, {120, 2, 10, 660}, {60, 2, 4, 330}} {
+	for _, q := range []struct{ users, cores, backlog, openings int }{
+		{100, 1, 9, 550}, {120, 2, 10, 660}, {60, 2, 4, 330},
+	} {
 		all = append(all, experiment{
 			source: "arithmetic: each second as many of n as are made and may wait, n + (n − b) + (n − 2b) + …", runs: 2,
 			model: fmt.Sprintf(`
