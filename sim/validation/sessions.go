@@ -148,7 +148,7 @@ func criticality() []experiment {
 	for _, q := range []struct{ above, below float64 }{{60, 80}, {40, 120}, {20, 300}} {
 		all = append(all, experiment{
 			source: "Site Reliability Engineering (2016), ch. 21: one criticality is refused only if all of lower ones are",
-			runs:   20,
+			runs:   8,
 			model: fmt.Sprintf(`
 duration: 100s
 warmUp: 20s
@@ -183,7 +183,7 @@ func supermarket() []experiment {
 		}
 		all = append(all, experiment{
 			source: "supermarket model, d = 2 (M. Mitzenmacher 1996; N. D. Vvedenskaya and others 1996), by policy/balance",
-			runs:   10,
+			runs:   8,
 			model: fmt.Sprintf(`
 duration: 10s
 warmUp: 5s
