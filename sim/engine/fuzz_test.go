@@ -69,7 +69,8 @@ func (d *dice) service(calls string) string {
 	return "{" + list("serviceTime: "+d.time(), replicas, "workers: "+d.pick("1", "4", "20"),
 		d.maybe("slowsDown: 0.1"), d.maybe("slowsQueued: 0.01"), "queue: {"+queue+"}", d.maybe("errorRate: 20%"),
 		d.maybe("retryAfter: 300ms"),
-		d.maybe("optimisticLock: true"), d.lives(), calls, "connections: {"+list("max: 4", cost)+"}") + "}"
+		d.maybe("optimisticLock: true"), d.lives(), calls, "connections: {"+list("max: 4", cost, d.maybe("whenFull: wait"),
+			d.maybe("backlog: 2"))+"}") + "}"
 }
 
 func (d *dice) fleet(calls string) string {
@@ -83,8 +84,18 @@ func (d *dice) fleet(calls string) string {
 			"calls: [{"+list("to: "+strings.Trim(called, "{}"), d.maybe("latency: exponential 2ms"), "pool: 2",
 				d.maybe("naive: true"))+"}]") + "}"
 	}
+	if d.roll(6) == 5 {
+		return d.sessions(strings.TrimSuffix(strings.TrimPrefix(strings.Split(calls, ",")[0], "{to: "), "}"))
+	}
 	return "{" + list(load, d.maybe("instances: 3"), d.maybe("patience: 400ms"), "calls: ["+calls+"]",
 		d.maybe("parallel: true")) + "}"
+}
+
+// sessions is a fleet whose users hold one each.
+func (d *dice) sessions(to string) string {
+	return "{" + list("users: "+d.pick("9", "40"), d.maybe("instances: 3"), d.maybe("patience: 400ms"),
+		"session: {"+list("returns: "+d.pick("50ms", "uniform 0s..500ms"), d.maybe("lasts: exponential 300ms"))+"}",
+		"calls: [{"+list("to: "+to, d.maybe("latency: 1ms"), d.maybe("naive: true"))+"}]") + "}"
 }
 
 // kafka is what becomes of messages.

@@ -65,7 +65,7 @@ words are files.
   --explain             print what a run would rest on: every assumption and default, the policies
                         in force, the size of a run, all measures. Runs nothing
   --schema              print the JSON Schema of a scenario file
-  --validate            hold the simulator against about 240 numbers that others published, and
+  --validate            hold the simulator against about 300 numbers that others published, and
                         print the table; stands alone, and takes about a minute; exit code 0 if all
                         fit, else 1
   --quiet               no progress, and of the text only the last line
