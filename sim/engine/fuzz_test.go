@@ -108,6 +108,9 @@ func (d *dice) kafka() string {
 
 func (d *dice) fault() string {
 	target := d.pick("a", "b")
+	if d.roll(9) == 8 {
+		return "{redis: f, at: 1s, for: 1s" + d.maybe(", share: 50%") + "}"
+	}
 	what := d.pick("outage: %s", "outage: %s, mode: refuse", "outage: %s, mode: blackhole", "outage: %s, mode: fail",
 		"slowdown: %s, factor: 5", "slowdown: %s, add: 100ms, requests: 30%%",
 		"errors: %s, rate: 40%%", "capacity: %s, factor: 0.3", "loss: %s, rate: 30%%", "restart: %s",
@@ -131,7 +134,8 @@ func (d *dice) policy() string {
 	return list("maxRetries: "+d.pick("0", "3", "1"), d.maybe("backoff: fixed", "backoff: none"),
 		d.maybe("jitter: none", "jitter: decorrelated", "jitter: equal"), d.maybe("initialDelay: 20ms"),
 		d.maybe("attemptTimeout: 100ms", "attemptTimeout: 300ms"), d.maybe("timeout: 500ms"),
-		d.maybe("retryBudget: {disabled: true}", "retryBudget: {kind: tokens}", "retryBudget: {kind: adaptive}"),
+		d.maybe("retryBudget: {disabled: true}", "retryBudget: {kind: tokens}", "retryBudget: {kind: adaptive}",
+			"retryBudget: {fleet: true, reserve: 3}"),
 		d.maybe("circuitBreaker: {disabled: true}", "circuitBreaker: {failureThreshold: 3, slowCallRateThreshold: 0.5, "+
 			"slowCallDurationThreshold: 50ms}"),
 		d.pick("", d.kafka()), d.maybe("bulkhead: {maxConcurrentCalls: 3}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: "+
@@ -185,8 +189,14 @@ func (d *dice) scenario() string {
 		services = list(services, "connections: {"+list("preset: connections", d.maybe("attemptTimeout: 4ms"),
 			d.maybe("pacing: {disabled: true}", "pacing: {perSecond: 50, burst: 2}"), d.maybe("maxRetries: 9"))+"}")
 	}
-	b.WriteString("variants:\n  x: {policy: {defaults: {" + d.policy() + "}, services: {" + services + "}" +
-		d.protect() + "}}\n")
+	policy := "defaults: {" + d.policy() + "}, services: {" + services + "}" + d.protect()
+	if strings.Contains(policy, "fleet: true, reserve") {
+		if !strings.Contains(policy, "redis:") {
+			policy += ", redis: {embedded: true}"
+		}
+		b.WriteString(d.maybe("redis: {latency: exponential 20ms}\n"))
+	}
+	b.WriteString("variants:\n  x: {policy: {" + policy + "}}\n")
 	return b.String()
 }
 
