@@ -115,8 +115,15 @@ func (in *instance) read() {
 		calls++
 	}
 	if calls > 0 {
-		at := in.sections[0].at
-		in.form.Services = append(in.form.Services, topology.Service{Name: in.service, At: at})
+		made := in.form.Calls[len(in.form.Calls)-calls:]
+		service := topology.Service{Name: in.service, At: in.sections[0].at, Cancels: made[0].Layers[0].Cancels}
+		for _, c := range made {
+			if c.Layers[0].Cancels.V != service.Cancels.V { // some of its work ends with its client, some does not
+				service.Cancels = topology.Value[bool]{}
+				break
+			}
+		}
+		in.form.Services = append(in.form.Services, service)
 	}
 }
 
