@@ -30,8 +30,7 @@ Usage: abate sim [FLAGS] FILE|FOLDER...
        abate sim FILE --shard 3/20 -o FILE|FOLDER    one part of a study's runs
        abate sim merge [FLAGS] FILE|FOLDER...        what one process would have written
        abate sim --from PATH [--service NAME] [--outage 30s] [--rate N] [-o FILE]
-                                                     the outage of a system that "abate audit" reads,
-                                                     as a scenario to edit and run
+                     the outage of a system that "abate audit" reads, as a scenario to edit and run
 
 Each file is a scenario; a folder means its *.yaml files. Flags may stand anywhere; after "--" all
 words are files.
