@@ -288,6 +288,8 @@ func TestSeveritiesFollowTheNumbers(t *testing.T) {
 		{"F103", call(nobody, on("2", "503"), on("3", "503")), lint.Error},
 		{"F203", chained("cancels: false", "perTry: 2s", "perTry: 1s, "+on("3", "hang")), lint.Error},
 		{"F203", chained("cancels: true", "perTry: 2s", "perTry: 1s, "+on("3", "hang")), lint.Warning},
+		{"F101", call(nobody, on("11", "503")), lint.Error},
+		{"F101", call(nobody, on("11", "503")+", budget: {ratio: 0.1}"), lint.Warning},
 		{"F301", call(nobody, on("2", "503")), lint.Warning},
 		{"F301", strings.Replace(call(nobody, on("2", "503")), "to: b", "to: b\n  unsafe: true", 1), lint.Error},
 		{"F107", call(nobody, on(`"3 (default of Istio 1.24 and later)"`, "503")), lint.Note},
