@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate/lint"
 	"github.com/abate-go/abate/topology"
@@ -113,6 +114,8 @@ calls:
 		a := lint.Amplification(parse(t, fmt.Sprintf(form, cancels)), lint.Options{})
 		if _, r := bound(t, a, "db", topology.Hang); r.Proved != want || r.Worst != want {
 			t.Errorf("cancels %v: %+v, want %v", cancels, r, want)
+		} else if r.Longest != 5*time.Second || !r.Ends {
+			t.Errorf("cancels %v: it takes up to %v (%v), want 5s", cancels, r.Longest, r.Ends)
 		}
 	}
 }

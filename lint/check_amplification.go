@@ -11,8 +11,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// For so many services the path of their bound is looked for, while the paths have so many hops together; for the others
-// the bound is all. Of a path so many hops are written at each end.
+// For so many services the path of their bound is looked for, while the paths have so many hops together; for the
+// others the bound is all. Of a path so many hops are written at each end.
 const (
 	maxPaths   = 100
 	maxHops    = 3000
@@ -106,6 +106,9 @@ func (r *run) proved(l loudest, path bool) {
 		upTo(l.r.Proved), l.b.Service, outcomes(l.b.Outcomes), way, number(r.o.MaxAmplification))
 	if l.r.Mean < l.r.Proved/1.5 {
 		one.Message += fmt.Sprintf(" (the budgets keep the average to %s)", number(l.r.Mean))
+		if l.r.Mean <= r.o.MaxAmplification {
+			one.Severity = Warning // one request can, and an outage cannot
+		}
 	}
 	r.report(one)
 }
@@ -174,8 +177,8 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 				at = where(by, f.Layer)
 				one.Assumptions = unique(append(one.Assumptions, assumptions(f.Layer, by.Tries)...))
 			}
-			one.Related = places(append(one.Related, Place{at, fmt.Sprintf("%s → %s: %s tries %s times", h.Call.From, h.Call.To,
-				name(f.Layer), number(f.Times))}))
+			one.Related = places(append(one.Related, Place{at, fmt.Sprintf("%s → %s: %s tries %s times",
+				cmp.Or(h.Call.From, "outside"), h.Call.To, name(f.Layer), number(f.Times))}))
 		}
 		if parts = append(parts, h.Call.To); len(factors) > 0 {
 			parts[len(parts)-1] = fmt.Sprintf("%s (×%s)", h.Call.To, strings.Join(factors, " × "))

@@ -24,6 +24,9 @@ const (
 // String is "note", "warning" or "error".
 func (s Severity) String() string { return [...]string{"note", "warning", "error"}[min(s, Error)] }
 
+// MarshalText is String.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Place is a place that a finding has to do with, and what stands there.
 type Place struct {
 	At   topology.Position
@@ -44,6 +47,7 @@ type Finding struct {
 	Assumptions []string
 	Related     []Place // the other layers that have part in it
 	// Effect orders the findings of one severity, the largest first. For rules about amplification it is the factor.
+	// It is 1e9 at most.
 	Effect float64
 }
 
@@ -126,7 +130,29 @@ func (f *found) sorted() []Finding {
 		}
 		return strings.Compare(a.Subject, b.Subject)
 	})
+	f.distinguish()
 	return f.list
+}
+
+// distinguish gives findings of one rule with one subject subjects of their own: by their files, then by their order.
+func (f *found) distinguish() {
+	seen := map[string]int{}
+	count := func(one *Finding) int {
+		key := one.Rule + "\x00" + one.Subject
+		seen[key]++
+		return seen[key]
+	}
+	for i := range f.list {
+		one := &f.list[i]
+		if n := count(one); n == 1 {
+			continue
+		}
+		one.Subject += " in " + one.At.File
+		if n := count(one); n > 1 {
+			one.Subject += fmt.Sprintf(" (%d)", n)
+			count(one)
+		}
+	}
 }
 
 func plural(n int, one, more string) string {

@@ -90,6 +90,9 @@ func alternatives(a, b *topology.Layer) bool {
 	if a.Kind != b.Kind {
 		return false
 	}
+	if a.Choice != "" && a.Choice == b.Choice {
+		return true
+	}
 	switch a.Kind {
 	case topology.SidecarOut, topology.SidecarIn:
 		return true

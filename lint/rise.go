@@ -207,35 +207,60 @@ func (e *evaluation) edge(c int, callee state) (state, []Factor) {
 			methods = topology.Unsafe
 		}
 	}
-	var factors []Factor
-	s, ourselves := callee, false
+	all := []variant{{s: callee}}
 	for i := len(call.slots) - 1; i >= 0; i-- {
-		before, _ := s.total()
-		var out state
-		most, by := -1.0, call.slots[i][0]
-		for j, l := range call.slots[i] {
-			ourselves = ourselves || !l.Owner.IsZero()
-			one := e.a.layer(l, s, methods, e.g.paid(call, l))
-			if n, _ := one.total(); n > most {
-				most, by = n, l
-			}
-			if j == 0 {
-				out = one
-			} else {
-				out = either(out, one)
+		var next []variant
+		for _, v := range all {
+			for _, l := range call.slots[i] {
+				next = append(next, e.through(call, l, v, methods))
 			}
 		}
-		s = out
-		if e.work += 8 + len(s.steps); e.track != nil {
-			after, _ := s.total()
-			factors = append([]Factor{{Layer: by, Times: after / before}}, factors...)
+		if all = next; len(all) > maxVariants {
+			all = []variant{merged(all)}
 		}
 	}
-	if !ourselves { // nobody tells the callee of an allowance
-		s.base, _ = s.total()
-		s.best = 0
+	for i := range all {
+		if s := &all[i].s; !all[i].ours { // nobody tells the callee of an allowance
+			s.base, _ = s.total()
+			s.best = 0
+		}
 	}
-	return s, factors
+	one := merged(all)
+	return one.s, one.factors
+}
+
+// variant is one way of a call through its layers: where they are for parts of the calls, there are several.
+type variant struct {
+	s       state
+	factors []Factor // outermost first; only while somebody is told of them
+	ours    bool     // a layer is one of ours
+}
+
+// maxVariants is how many ways of a call are told apart.
+const maxVariants = 16
+
+func (e *evaluation) through(call *edge, l *topology.Layer, in variant, methods topology.Methods) variant {
+	out := variant{s: e.a.layer(l, in.s, methods, e.g.paid(call, l)), ours: in.ours || !l.Owner.IsZero()}
+	e.work += 8 + len(out.s.steps)
+	if e.track != nil {
+		before, _ := in.s.total()
+		after, _ := out.s.total()
+		out.factors = append([]Factor{{Layer: l, Times: after / before}}, in.factors...)
+	}
+	return out
+}
+
+// merged is the state of a call that is one of several, and the factors of the one that comes to most.
+func merged(all []variant) variant {
+	one := all[0]
+	most, _ := one.s.total()
+	for _, v := range all[1:] {
+		if n, _ := v.s.total(); n > most {
+			most, one.factors = n, v.factors
+		}
+		one.s, one.ours = either(one.s, v.s), one.ours && v.ours
+	}
+	return one
 }
 
 // service computes the state of a service from those of what it calls.

@@ -1,7 +1,10 @@
 package lint_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -232,6 +235,38 @@ func TestFingerprintsSurviveMovedLines(t *testing.T) {
 	}
 }
 
+func TestTwoFindingsHaveTwoFingerprints(t *testing.T) {
+	layer := `[{kind: client, product: spring, name: retry, repeats: [{on: ["500"], tries: 2, at: "%s"}]}]`
+	text := "calls:\n"
+	for i, at := range []string{"a.yaml:1:1", "b.yaml:1:1", "b.yaml:7:1", "b.yaml:9:1"} {
+		text += fmt.Sprintf("- {from: s%d, to: db%d, layers: "+layer+"}\n", i, i, at)
+	}
+	prints := map[string]bool{}
+	for _, f := range of("F302", lint.Run(parse(t, text), lint.Options{})) {
+		prints[f.Fingerprint()] = true
+	}
+	if len(prints) != 4 {
+		t.Errorf("%d fingerprints, want 4", len(prints))
+	}
+}
+
+func TestFindingsAreWrittenAsJSON(t *testing.T) {
+	all := lint.Run(parse(t, ruleCases["F106"].fires), lint.Options{})
+	if text, err := json.Marshal(all); err != nil || !strings.Contains(string(text), `"Severity":"error"`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+func TestTheSameFormHasTheSameFindings(t *testing.T) {
+	for seed := range 50 {
+		f := drawing{rand.New(rand.NewPCG(uint64(seed), 5)), seed%2 == 0}.form()
+		first, again := lint.Run(f, lint.Options{}), lint.Run(f, lint.Options{})
+		if !reflect.DeepEqual(first, again) {
+			t.Fatalf("once\n%+v\nthen\n%+v", first, again)
+		}
+	}
+}
+
 func TestTheWorstComesFirst(t *testing.T) {
 	var last lint.Finding
 	for i, f := range lint.Run(parse(t, ruleCases["F101"].fires), lint.Options{}) {
@@ -253,6 +288,8 @@ func TestSeveritiesFollowTheNumbers(t *testing.T) {
 		{"F103", call(nobody, on("2", "503"), on("3", "503")), lint.Error},
 		{"F203", chained("cancels: false", "perTry: 2s", "perTry: 1s, "+on("3", "hang")), lint.Error},
 		{"F203", chained("cancels: true", "perTry: 2s", "perTry: 1s, "+on("3", "hang")), lint.Warning},
+		{"F101", call(nobody, on("11", "503")), lint.Error},
+		{"F101", call(nobody, on("11", "503")+", budget: {ratio: 0.1}"), lint.Warning},
 		{"F301", call(nobody, on("2", "503")), lint.Warning},
 		{"F301", strings.Replace(call(nobody, on("2", "503")), "to: b", "to: b\n  unsafe: true", 1), lint.Error},
 		{"F107", call(nobody, on(`"3 (default of Istio 1.24 and later)"`, "503")), lint.Note},

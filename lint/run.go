@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -48,8 +49,14 @@ func (r *run) report(one Finding) {
 	if one.Severity == 0 {
 		one.Severity = severity(one.Rule)
 	}
+	if one.Effect = min(one.Effect, mostEffect); math.IsNaN(one.Effect) {
+		one.Effect = 0
+	}
 	r.add(one)
 }
+
+// mostEffect stands for an effect without bounds: JSON has no infinity.
+const mostEffect = 1e9
 
 func (r *run) layers(checks ...func(*edge, *topology.Layer)) {
 	for i := range r.g.calls {

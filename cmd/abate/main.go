@@ -21,6 +21,7 @@ func program() *cli.Program {
 			Run: drills.DrillCommand},
 		{Name: "audit", Summary: "read the retries of any stack, and say what they do in an outage",
 			Run: inspect.AuditCommand},
+		{Name: "lint", Summary: "the same as audit, under the name that pipelines look for", Run: inspect.AuditCommand},
 		{Name: "import", Summary: "write a policy file for what files of other programs set", Run: inspect.ImportCommand},
 		{Name: "sim", Summary: "run a scenario in virtual time and judge it", Run: rehearse.SimCommand},
 		{Name: "tune", Summary: "look for the policy that is best over several scenarios", Run: rehearse.TuneCommand},

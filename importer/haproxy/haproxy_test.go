@@ -169,7 +169,7 @@ func TestItStopsOnlyWhereBothSidesSaySo(t *testing.T) {
 		f := read(t, "f.cfg", "defaults\n  mode http\n  "+c.defaults+"\nfrontend f\n  bind :80\n  default_backend "+
 			"b\nbackend b\n  "+c.backend+
 			"\n  server s b:80\n")
-		if l := one(t, f); l.Cancels.V != c.want || len(f.Remarks) != c.remarks {
+		if l := one(t, f); l.Cancels.V != c.want || len(f.Remarks) != c.remarks || f.Services[0].Cancels.V != c.want {
 			t.Errorf("%q, %q: %s, remarks %+v", c.defaults, c.backend, l.Cancels, f.Remarks)
 		}
 	}

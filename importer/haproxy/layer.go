@@ -173,13 +173,16 @@ func (in *instance) sent(s *section, entrances []*section) topology.Methods {
 
 // disabled returns for which requests a section's own rules switch retries off.
 func (s *section) disabled() topology.Methods {
-	off := topology.Methods(0)
-	for _, l := range s.lines {
-		if l.is("http-request", "disable-l7-retry") {
-			off |= s.forMethods(l[2:])
+	if s.off == nil {
+		off := topology.Methods(0)
+		for _, l := range s.lines {
+			if l.is("http-request", "disable-l7-retry") {
+				off |= s.forMethods(l[2:])
+			}
 		}
+		s.off = &off
 	}
-	return off
+	return *s.off
 }
 
 // forMethods returns for which kinds of methods a condition holds for certain. Of the unsafe ones POST counts.

@@ -49,6 +49,7 @@ type section struct {
 	at         topology.Position
 	lines      []line
 	defaults   *section
+	off        *topology.Methods // what disabled returned
 }
 
 // keywords begin a section.
@@ -176,6 +177,9 @@ func words(d *source.Document, number int, text string) (out line, unclosed bool
 
 // templated returns the length of the template expression that a text begins with, or 0.
 func templated(text string) int {
+	if text == "" || text[0] != '{' && text[0] != '<' {
+		return 0
+	}
 	for _, marks := range [][2]string{{"{{", "}}"}, {"{%", "%}"}, {"<%", "%>"}} {
 		if strings.HasPrefix(text, marks[0]) {
 			if end := strings.Index(text, marks[1]); end > 0 {

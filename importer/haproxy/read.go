@@ -16,9 +16,11 @@ const assumedVersion = "3.2"
 
 var (
 	opening = regexp.MustCompile(`(?m)^(global|defaults|(frontend|backend|listen)[ \t]+[^\s:={};,]+([ \t]+\S*:\d+)?|` +
-		`(defaults|frontend|backend|listen)([ \t]+[^\s:={};,]+)?([ \t]+from[ \t]+\S+)?|backend[ \t]+.*\{\{.*)[ \t]*(#.*)?\r?$`)
+		`(defaults|frontend|backend|listen)([ \t]+[^\s:={};,]+)?([ \t]+from[ \t]+\S+)?|backend[ \t]+.*\{\{.*)` +
+		`[ \t]*(#.*)?\r?$`)
 	inside = regexp.MustCompile(`(?m)^[ \t]+(mode[ \t]+(http|tcp)|bind[ \t]+\S*:\S+.*|timeout[ \t]+[a-z-]+[ \t]+\S+|` +
-		`balance[ \t]+\S+.*|default_backend[ \t]+\S+|use_backend[ \t]+\S+.*|retries[ \t]+\S+|retry-on[ \t]+.*|maxconn[ \t]+\d+|` +
+		`balance[ \t]+\S+.*|default_backend[ \t]+\S+|use_backend[ \t]+\S+.*|retries[ \t]+\S+|` +
+		`retry-on[ \t]+.*|maxconn[ \t]+\d+|` +
 		`server(-template)?[ \t]+\S+[ \t]+(\d+[ \t]+)?\S*[:.{$]\S*.*)[ \t]*(#.*)?\r?$`)
 )
 
@@ -80,6 +82,9 @@ type instance struct {
 	version  topology.Value[string]
 	service  string
 	sections []*section
+	uses     map[string][]*section // the frontends of each backend
+	dynamic  bool                  // a frontend chooses by an expression
+	open     bool                  // there is a frontend
 }
 
 func (in *instance) product() string { return "HAProxy " + in.version.V }
@@ -90,6 +95,7 @@ func (in *instance) remark(rule string, at topology.Position, subject, text, fix
 }
 
 func (in *instance) read() {
+	in.find()
 	calls := 0
 	for _, s := range in.sections {
 		in.check(s)
@@ -100,18 +106,24 @@ func (in *instance) read() {
 		if p.servers == 0 && p.unknown == "" || source.Template(s.name) != "" {
 			continue
 		}
-		entrances, all := in.entrances(s)
-		if s.kind == "backend" && all && len(entrances) == 0 {
+		if in.unused(s) {
 			in.remark("F602", s.at, "backend "+s.name, "no frontend uses this backend, so nothing it says has an effect",
 				"remove it, or use it")
 			continue
 		}
-		in.call(s, p, entrances)
+		in.call(s, p, in.uses[s.name])
 		calls++
 	}
 	if calls > 0 {
-		at := in.sections[0].at
-		in.form.Services = append(in.form.Services, topology.Service{Name: in.service, At: at})
+		made := in.form.Calls[len(in.form.Calls)-calls:]
+		service := topology.Service{Name: in.service, At: in.sections[0].at, Cancels: made[0].Layers[0].Cancels}
+		for _, c := range made {
+			if c.Layers[0].Cancels.V != service.Cancels.V { // some of its work ends with its client, some does not
+				service.Cancels = topology.Value[bool]{}
+				break
+			}
+		}
+		in.form.Services = append(in.form.Services, service)
 	}
 }
 
@@ -127,29 +139,31 @@ func (in *instance) call(s *section, p *pool, entrances []*section) {
 		Layers: []topology.Layer{in.layer(s, p, entrances)}})
 }
 
-// entrances returns the frontends that use a backend. all reports that they are all that there are: no frontend chooses
-// a backend by an expression, and there is a frontend at all.
-func (in *instance) entrances(backend *section) (out []*section, all bool) {
-	dynamic := false
+// find notes which frontends use which backend.
+func (in *instance) find() {
+	in.uses = map[string][]*section{}
 	for _, s := range in.sections {
 		if s.kind != "frontend" && s.kind != "listen" {
 			continue
 		}
-		all = true
-		uses := false
-		for _, l := range append(slices.Clone(s.lines), s.inherited("default_backend")...) {
+		in.open = true
+		for _, l := range append(s.inherited("default_backend"), s.lines...) {
 			name, ok := l.arg(1)
 			if !ok || l[0].text != "use_backend" && l[0].text != "default_backend" {
 				continue
 			}
-			dynamic = dynamic || strings.ContainsAny(name.text, "%[{$")
-			uses = uses || name.text == backend.name
-		}
-		if uses {
-			out = append(out, s)
+			in.dynamic = in.dynamic || strings.ContainsAny(name.text, "%[{$")
+			if users := in.uses[name.text]; len(users) == 0 || users[len(users)-1] != s {
+				in.uses[name.text] = append(users, s)
+			}
 		}
 	}
-	return out, all && !dynamic
+}
+
+// unused reports that no frontend can lead to a backend: there are frontends, and none of them chooses it, or chooses
+// by an expression.
+func (in *instance) unused(backend *section) bool {
+	return backend.kind == "backend" && in.open && !in.dynamic && len(in.uses[backend.name]) == 0
 }
 
 // inherited returns the lines of a section's defaults that begin with a keyword.

@@ -282,7 +282,8 @@ func TestWhatIsQuotedInATextForPeopleIsNoConfiguration(t *testing.T) {
 func TestNamesOfATemplateAreNobody(t *testing.T) {
 	f := read(t, old(), "x.conf.template", "{{/* one\n line; and { another\n*/}}\nserver { location / { proxy_pass "+
 		"http://be_{{ .Name }}; }\n location /b { proxy_pass http://b:1; } }\n")
-	if len(f.Calls) != 1 || f.Calls[0].To != "b" || len(f.Remarks) != 1 || f.Remarks[0].At.String() != "x.conf.template:4:34" {
+	if len(f.Calls) != 1 || f.Calls[0].To != "b" || len(f.Remarks) != 1 ||
+		f.Remarks[0].At.String() != "x.conf.template:4:34" {
 		t.Errorf("%s", f.YAML())
 	}
 }

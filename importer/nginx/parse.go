@@ -239,6 +239,9 @@ func (p *parser) character(b *strings.Builder, q byte) {
 
 // templated returns the length of the template expression that a text begins with, or 0.
 func templated(text string) int {
+	if text == "" || text[0] != '{' && text[0] != '<' {
+		return 0
+	}
 	for _, marks := range [][2]string{{"{{", "}}"}, {"{%", "%}"}, {"<%", "%>"}} {
 		if strings.HasPrefix(text, marks[0]) {
 			line, _, _ := strings.Cut(text, "\n")

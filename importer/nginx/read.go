@@ -39,7 +39,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	for _, group := range f.groups() {
 		in := &instance{files: f, form: &out, version: assume.Version("nginx", assumedVersion),
 			service:     group[0].Service("nginx"),
-			statusWords: map[topology.Position]*words{}}
+			statusWords: map[topology.Position]*words{}, named: map[string]bool{}}
 		var all []*directive
 		for _, d := range group {
 			all = append(all, f.expand(f.parsed[key(d)], []string{key(d)})...)
@@ -98,6 +98,7 @@ type instance struct {
 	service string
 	at      topology.Position
 	names   []string // server_name
+	named   map[string]bool
 	calls   []located
 	// statusWords are the lists of words of which one may be without effect, by their places.
 	statusWords map[topology.Position]*words
@@ -190,7 +191,8 @@ func (in *instance) server(s *scope) {
 				if s.name == "" {
 					s.name = w.text
 				}
-				if strings.Contains(w.text, ".") && !strings.ContainsAny(w.text, "*~$^{") && !slices.Contains(in.names, w.text) {
+				if strings.Contains(w.text, ".") && !strings.ContainsAny(w.text, "*~$^{") && !in.named[w.text] {
+					in.named[w.text] = true
 					in.names = append(in.names, w.text)
 				}
 			}

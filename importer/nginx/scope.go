@@ -21,15 +21,22 @@ type scope struct {
 	other      string
 	directives []*directive
 	upstreams  map[string]*upstream
+	first      map[string]*directive // by name, of those without a block; made when it is needed
 }
 
 // find returns the directive that holds in a block, and the block that has it.
 func (s *scope) find(name string) (*directive, *scope) {
 	for ; s != nil; s = s.outer {
-		for _, d := range s.directives {
-			if d.name() == name && !d.opens {
-				return d, s
+		if s.first == nil {
+			s.first = map[string]*directive{}
+			for _, d := range s.directives {
+				if s.first[d.name()] == nil && !d.opens {
+					s.first[d.name()] = d
+				}
 			}
+		}
+		if d := s.first[name]; d != nil {
+			return d, s
 		}
 	}
 	return nil, nil

@@ -25,7 +25,7 @@ var known = spread{
 	imports: map[string]int{
 		"policy/balance":     9,
 		"policy/breaker":     25,
-		"policy/budget":      16,
+		"policy/budget":      17, // sim/engine/sharing.go is the Redis of a simulated fleet
 		"policy/bulkhead":    10,
 		"policy/comeback":    5,
 		"policy/hedge":       5,
@@ -39,15 +39,15 @@ var known = spread{
 		"policy/throttle":    4,
 	},
 	sections: map[string]int{
-		"Bulkhead":         15, // one of them is importer/abatefile, which says what an audit asks of a policy
-		"CircuitBreaker":   26, // importer/abatefile
-		"Hedge":            23, // importer/abatefile
+		"Bulkhead":         14, // one of them is importer/abatefile, which says what an audit asks of a policy
+		"CircuitBreaker":   25, // importer/abatefile
+		"Hedge":            22,
 		"Idempotency":      23,
 		"Kafka":            15,
-		"OutlierDetection": 8, // importer/abatefile
+		"OutlierDetection": 7, // importer/abatefile
 		"Pacing":           11,
 		"RateLimit":        28,
-		"RetryBudget":      22, // importer/abatefile
+		"RetryBudget":      21, // importer/abatefile
 		"Shed":             33,
 		"Throttle":         4,
 	},

@@ -82,6 +82,15 @@ func TestNginxTriesAsTheImporterSays(t *testing.T) {
 		cases = append(cases, behaviour.Case{Name: fmt.Sprintf("%s for %d servers, %s %s", words, servers, method, f.command),
 			Key: key, Method: method, Command: f.command, Outcome: f.outcome})
 	}
+	for i, words := range []string{"", "grpc_next_upstream error timeout http_503;",
+		"grpc_next_upstream error timeout http_500 http_503 non_idempotent;"} {
+		for j, f := range failures[6:] { // answers of gRPC are no statuses
+			key := fmt.Sprintf("g%d-%d", i, j)
+			location(&http, key, addresses(b, 3, f), "", words+strings.ReplaceAll(limit(f), "proxy_", "grpc_"))
+			cases = append(cases, behaviour.Case{Name: "gRPC, " + words + " " + f.command, Key: key, Method: "POST",
+				Command: f.command, Outcome: f.outcome})
+		}
+	}
 	// A limit of time forbids a further try, and ends none: the third would begin after 1.6 s.
 	location(&http, "late", b.Addresses, "", "proxy_read_timeout 800ms; proxy_next_upstream_timeout 1200ms;")
 	cases = append(cases, behaviour.Case{Name: "a limit of all tries", Key: "late", Method: "GET", Command: "hang",
@@ -133,6 +142,10 @@ func limit(f failure) string {
 }
 
 func location(conf *strings.Builder, key string, servers []string, parameters, directives string) {
+	pass := "proxy_pass http"
+	if strings.Contains(directives, "grpc_") {
+		pass = "grpc_pass grpc"
+	}
 	fmt.Fprintf(conf, "upstream %s {\n", key)
 	if parameters == "keep" {
 		conf.WriteString("  keepalive 4;\n")
@@ -141,7 +154,7 @@ func location(conf *strings.Builder, key string, servers []string, parameters, d
 	for _, s := range servers {
 		fmt.Fprintf(conf, "  server %s%s;\n", s, parameters)
 	}
-	fmt.Fprintf(conf, "}\nLOCATION location /%s/ { %s proxy_pass http://%s; }\n", key, directives, key)
+	fmt.Fprintf(conf, "}\nLOCATION location /%s/ { %s %s://%s; }\n", key, directives, pass, key)
 }
 
 var nginxVersion = regexp.MustCompile(`nginx/([0-9.]+)`)

@@ -51,7 +51,12 @@ func Start(t testing.TB, n int) *Backend {
 		}
 		ended, end := context.WithCancel(context.Background())
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.serve(i, w, r) }),
-			BaseContext: func(net.Listener) context.Context { return ended }}
+			BaseContext: func(net.Listener) context.Context { return ended }, Protocols: new(http.Protocols),
+			ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+				return context.WithValue(ctx, connection{}, c)
+			}}
+		server.Protocols.SetHTTP1(true)
+		server.Protocols.SetUnencryptedHTTP2(true) // for proxies that speak gRPC
 		go func() { _ = server.Serve(l) }()
 		t.Cleanup(func() {
 			end()
@@ -80,6 +85,9 @@ func (b *Backend) hold(t testing.TB, n int) {
 	}
 }
 
+// connection is the key of a request's connection in its context.
+type connection struct{}
+
 func (b *Backend) serve(endpoint int, w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	defer b.Arrived(endpoint, r.Method, r.URL.Path)()
@@ -87,9 +95,12 @@ func (b *Backend) serve(endpoint int, w http.ResponseWriter, r *http.Request) {
 	case "hang":
 		<-r.Context().Done()
 	case "reset", "close":
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
+		conn, _ := r.Context().Value(connection{}).(net.Conn)
+		if r.ProtoMajor < 2 {
+			var err error
+			if conn, _, err = http.NewResponseController(w).Hijack(); err != nil {
+				return
+			}
 		}
 		if tcp, ok := conn.(*net.TCPConn); ok && command == "reset" {
 			_ = tcp.SetLinger(0)
