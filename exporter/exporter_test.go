@@ -101,6 +101,21 @@ func TestYAMLAndJSONAreValid(t *testing.T) {
 	}
 }
 
+func TestNamesOfServicesAreOneWordInEveryFormat(t *testing.T) {
+	for _, c := range []struct{ format, service, want string }{
+		{"nginx", "a; b", "server_name a--b;"}, {"nginx", "*", "upstream service {"},
+		{"haproxy", `say "x"`, "hdr(host) -i say--x }"}, {"haproxy", "Orders.shop:80", "hdr(host) -i Orders.shop:80 }"},
+		{"envoy", "404", `cluster: "404"`}, {"istio", "Null", `metadata: {name: "null"}`}, {"spring", "1e3", `      "1e3":`},
+		{"envoy", "orders", "cluster: orders\n"},
+	} {
+		r := route()
+		r.Service = c.service
+		if got := string(written(t, c.format, []exporter.Route{r})); !strings.Contains(got, c.want) {
+			t.Errorf("%s of %q: no %q in\n%s", c.format, c.service, c.want, got)
+		}
+	}
+}
+
 func TestTheLossReportSaysWhatCameBack(t *testing.T) {
 	before := route().Layer
 	after := before

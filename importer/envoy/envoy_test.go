@@ -211,6 +211,15 @@ func TestOnlyAnswersOfARateLimitAreRepeatedByTheirWord(t *testing.T) {
 	}
 }
 
+func TestTheWordOfHTTP3IsAboutConnectionsThatWereOpen(t *testing.T) {
+	l := only(t, read(t, file(", retry_policy: {retry_on: http3-post-connect-failure, num_retries: 2}", "")))
+	for o, known := range map[topology.Outcome]bool{topology.Refused: true, topology.ResetSent: false} {
+		if got := l.Tries(o, topology.Safe); got.N != 1 || got.Known != known {
+			t.Errorf("%v: %+v, want 1, known %v", o, got, known)
+		}
+	}
+}
+
 func TestWhatHasNoEffectIsRemarked(t *testing.T) {
 	for _, c := range []struct{ action, rule, text, fix string }{
 		{", retry_policy: {retry_on: '5xxx'}", "F601", `"5xxx"`, "5xx"},

@@ -42,6 +42,8 @@ func (p Policy) Repeats() ([]topology.Repeat, []topology.Remark) {
 			repeats = append(repeats, p.unknown(statuses, "it depends on the headers of the answer", word))
 		case word.Text == limitedWord:
 			repeats = append(repeats, p.unknown(on, "only an answer with x-envoy-ratelimited is repeated", word))
+		case word.Text == http3Word:
+			repeats = append(repeats, p.unknown(on, "only a connection of HTTP/3 that breaks is repeated", word))
 		case word.Text == codesWord && len(p.Codes) == 0:
 			remarks = append(remarks, p.remark(word, codesWord+" repeats nothing, because no status codes are listed",
 				"list them, or leave the word out"))

@@ -12,26 +12,27 @@ var meanings = map[string][]topology.Outcome{
 		topology.S500, topology.S502, topology.S503, topology.S504},
 	"gateway-error": {topology.Refused, topology.ResetUnsent, topology.ResetSent, topology.Hang,
 		topology.S502, topology.S503, topology.S504},
-	"reset":                      {topology.Refused, topology.ResetUnsent, topology.ResetSent, topology.Hang},
-	"reset-before-request":       {topology.Refused, topology.ResetUnsent},
-	"connect-failure":            {topology.Refused},
-	"refused-stream":             {topology.ResetUnsent},
-	"retriable-4xx":              {topology.S409},
-	limitedWord:                  {topology.S429},
-	"http3-post-connect-failure": nil, // only over HTTP/3
-	"cancelled":                  {topology.CancelledCode},
-	"deadline-exceeded":          {topology.DeadlineExceeded},
-	"internal":                   {topology.Internal},
-	"resource-exhausted":         {topology.ResourceExhausted},
-	"unavailable":                {topology.Unavailable},
-	codesWord:                    nil, // what the list of codes says
-	headersWord:                  nil, // what the headers of the answer say
+	"reset":                {topology.Refused, topology.ResetUnsent, topology.ResetSent, topology.Hang},
+	"reset-before-request": {topology.Refused, topology.ResetUnsent},
+	"connect-failure":      {topology.Refused},
+	"refused-stream":       {topology.ResetUnsent},
+	"retriable-4xx":        {topology.S409},
+	limitedWord:            {topology.S429},
+	http3Word:              {topology.ResetUnsent, topology.ResetSent},
+	"cancelled":            {topology.CancelledCode},
+	"deadline-exceeded":    {topology.DeadlineExceeded},
+	"internal":             {topology.Internal},
+	"resource-exhausted":   {topology.ResourceExhausted},
+	"unavailable":          {topology.Unavailable},
+	codesWord:              nil, // what the list of codes says
+	headersWord:            nil, // what the headers of the answer say
 }
 
 const (
 	codesWord   = "retriable-status-codes"
 	headersWord = "retriable-headers"
 	limitedWord = "envoy-ratelimited"
+	http3Word   = "http3-post-connect-failure"
 )
 
 // statuses are the outcomes that are answers.
@@ -41,7 +42,7 @@ var statuses = []topology.Outcome{topology.S500, topology.S502, topology.S503, t
 // Known returns the words of retry_on.
 func Known() []string {
 	return []string{"5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "refused-stream",
-		codesWord, headersWord, "retriable-4xx", limitedWord, "http3-post-connect-failure",
+		codesWord, headersWord, "retriable-4xx", limitedWord, http3Word,
 		"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable"}
 }
 

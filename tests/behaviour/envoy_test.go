@@ -42,6 +42,9 @@ func TestEnvoyTriesAsTheImporterSays(t *testing.T) {
 				cluster, i, action)
 		}
 		for _, f := range envoyFailures {
+			if f.outcome == topology.ResetSent && strings.Contains(action, "http3") {
+				continue // an audit does not know which HTTP it is
+			}
 			cluster := map[bool]string{true: "dead", false: "live"}[f.outcome == topology.Refused]
 			for _, method := range []string{"GET", "POST"} {
 				cases = append(cases, behaviour.Case{Name: action + ", " + method + " " + f.command,

@@ -121,8 +121,8 @@ func timedPolicies(r *rand.Rand, b *backend.Backend, n int) (policy string, urls
 	text.WriteString("services:\n")
 	urls = map[string][]string{}
 	for i := range n {
-		settings := fmt.Sprintf("    attemptTimeout: %dms\n    timeout: %dms\n    initialDelay: 1ms\n    maxDelay: %dms\n%s", try,
-			try*(2+r.IntN(5))-100, 1+r.IntN(5), randomService(r))
+		settings := fmt.Sprintf("    attemptTimeout: %dms\n    timeout: %dms\n    initialDelay: 1ms\n    maxDelay: %dms\n%s",
+			try, try*(2+r.IntN(5))-100, 1+r.IntN(5), randomService(r))
 		servers := 1 + r.IntN(3)
 		for kind, addresses := range map[string][]string{"live": b.Addresses[:servers], "dead": b.Dead[:servers]} {
 			name := fmt.Sprintf("%s%d", kind, i)

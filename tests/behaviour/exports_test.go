@@ -26,8 +26,8 @@ func randomService(r *rand.Rand) string {
 	line("maxRetries: %d", r.IntN(6))
 	line("multiplier: %d", 1+r.IntN(4))
 	line("jitter: %s", []string{"full", "equal", "none"}[r.IntN(3)])
-	line("retryOn: [%s]", []string{"gateway-error", "5xx, reset", "connect-failure", "timeout, \"503\"", "\"429\", \"500\"",
-		"UNAVAILABLE", "error"}[r.IntN(7)])
+	line("retryOn: [%s]", []string{"gateway-error", "5xx, reset", "connect-failure", "timeout, \"503\"",
+		"\"429\", \"500\"", "UNAVAILABLE", "error"}[r.IntN(7)])
 	line("neverRetryOn: [\"502\"]")
 	line("retryMethods: [GET, POST]")
 	line("retryBudget: {ratio: 0.%d, reserve: 0}", 1+r.IntN(9))
@@ -38,8 +38,8 @@ func randomService(r *rand.Rand) string {
 }
 
 // oddNames are names of services that a policy file may have and that other programs could take for something else.
-var oddNames = []string{"Orders_API", "shop.orders:8080", "orders v2", `say "orders"`, "x;y", "{orders}", "größe", "#1",
-	"orders's", "a,b", "$host", "back\\slash", "*", "~x", "404", "Null"}
+var oddNames = []string{"Orders_API", "shop.orders:8080", "orders v2", `say "orders"`, "x;y", "{orders}", "größe",
+	"#1", "orders's", "a,b", "$host", "back\\slash", "*", "~x", "404", "Null"}
 
 // randomPolicies draws a policy file with a service for each name, and where each is.
 func randomPolicies(r *rand.Rand, names []string) (policy string, urls map[string][]string) {
@@ -47,8 +47,8 @@ func randomPolicies(r *rand.Rand, names []string) (policy string, urls map[strin
 	b.WriteString("services:\n")
 	urls = map[string][]string{}
 	for i, name := range names {
-		fmt.Fprintf(&b, "  %q:\n    attemptTimeout: %dms\n    timeout: %dms\n    initialDelay: %dms\n    maxDelay: %dms\n%s", name,
-			1+r.IntN(5000), 5000+r.IntN(20000), 1+r.IntN(500), 500+r.IntN(20000), randomService(r))
+		fmt.Fprintf(&b, "  %q:\n    attemptTimeout: %dms\n    timeout: %dms\n    initialDelay: %dms\n    maxDelay: %dms\n%s",
+			name, 1+r.IntN(5000), 5000+r.IntN(20000), 1+r.IntN(500), 500+r.IntN(20000), randomService(r))
 		scheme := []string{"http", "https"}[min(1, r.IntN(5)/4)]
 		for j := range 1 + r.IntN(3) {
 			urls[name] = append(urls[name], fmt.Sprintf("%s://127.0.0.%d:%d", scheme, j+1, 20000+i))
@@ -104,7 +104,8 @@ func TestHAProxyTakesWhatIsExported(t *testing.T) {
 	})
 }
 
-// accepts exports random policies and runs the program that says whether it takes what was written. It has to be silent.
+// accepts exports random policies and runs the program that says whether it takes what was written. It has to be
+// silent.
 func accepts(t *testing.T, format string, check func(folder *needs.Process, text []byte) *exec.Cmd) {
 	t.Helper()
 	folder := newProcess(t, format)

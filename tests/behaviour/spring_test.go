@@ -79,8 +79,9 @@ func TestResilience4jTriesAsTheImporterSays(t *testing.T) {
 		}
 	}
 	b := backend.Start(t, 1)
-	form, p := startSpring(t, b, "resilience4j:\n  retry:\n    configs:\n      quick: {maxAttempts: 4, waitDuration: 5ms}\n"+
-		"    instances:\n"+retries.String()+"  timelimiter:\n    instances:\n"+limiters.String())
+	form, p := startSpring(t, b, "resilience4j:\n  retry:\n    configs:\n"+
+		"      quick: {maxAttempts: 4, waitDuration: 5ms}\n    instances:\n"+retries.String()+
+		"  timelimiter:\n    instances:\n"+limiters.String())
 	for i := range cases {
 		name, _, _ := strings.Cut(cases[i].Key, "/")
 		cases[i].Layer = policyOf(t, form, name)
@@ -88,8 +89,8 @@ func TestResilience4jTriesAsTheImporterSays(t *testing.T) {
 	behaviour.Run(t, p, cases)
 }
 
-// A breaker inside the retry counts tries and opens in the middle of a call; one outside counts calls, so that all tries
-// of as many calls arrive.
+// A breaker inside the retry counts tries and opens in the middle of a call; one outside counts calls, so that all
+// tries of as many calls arrive.
 func TestABreakerOfResilience4jStandsWhereTheImporterSays(t *testing.T) {
 	for _, outside := range []bool{false, true} {
 		t.Run(map[bool]string{false: "by default", true: "moved outside"}[outside], func(t *testing.T) {

@@ -67,7 +67,9 @@ func Start(t testing.TB, n int) *Backend {
 	return b
 }
 
-// hold takes n ports at which nobody listens: each is the near end of a connection.
+// hold takes n ports at which nobody listens: each is the near end of a connection. It is bound before it connects,
+// because the system may give a port that it chose by itself to a program that connects to it, which then talks to
+// itself: once in some ten thousand connections.
 func (b *Backend) hold(t testing.TB, n int) {
 	t.Helper()
 	l, err := loopback.Listen()
@@ -75,8 +77,9 @@ func (b *Backend) hold(t testing.TB, n int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
+	near := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
 	for range n {
-		conn, err := net.Dial("tcp", l.Addr().String())
+		conn, err := near.DialContext(t.Context(), "tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
