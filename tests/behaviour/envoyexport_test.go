@@ -90,7 +90,7 @@ func layerFor(t *testing.T, form topology.Form, service string) *topology.Layer 
 }
 
 // differs reports whether what was written tries a case otherwise than the policy does, which the loss report has to
-// say.
+// say. Only failures of the connection may be different: Envoy has one word for several.
 func differs(t *testing.T, c *behaviour.Case, policy *topology.Layer, rows []exporter.Row) int {
 	t.Helper()
 	m := topology.Safe
@@ -101,15 +101,16 @@ func differs(t *testing.T, c *behaviour.Case, policy *topology.Layer, rows []exp
 	if before == after {
 		return 0
 	}
+	one := c.Outcome == topology.Refused || c.Outcome == topology.ResetSent || c.Outcome == topology.Hang
 	for _, row := range rows {
 		_, about, _ := strings.Cut(row.Setting, "tries of ")
 		outcomes, _, of := strings.Cut(about, " ("+m.String()+" methods)")
-		if of && row.Kind != exporter.Exact && strings.Contains(", "+outcomes+",", ", "+c.Outcome.String()+",") {
+		if one && of && row.Kind != exporter.Exact && strings.Contains(", "+outcomes+",", ", "+c.Outcome.String()+",") {
 			return 1
 		}
 	}
-	t.Errorf("%s: the policy tries %d times, what is written %d times, and the loss report does not say it: %v", c.Name,
-		before, after, rows)
+	t.Errorf("%s: the policy tries %d times, what is written %d times, and that is no loss of the format, or the loss "+
+		"report does not say it: %v", c.Name, before, after, rows)
 	return 1
 }
 
