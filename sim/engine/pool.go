@@ -220,7 +220,7 @@ func (cs *connections) launch(ai uint32, replica int32, delay int64) {
 		t.deadline = int64(core.NoDeadline)
 	case edge.ranked:
 		t.priority, t.ranked = edge.priority, true
-	default:
+	case edge.inherits:
 		of := tr.tasks.at(c.task)
 		t.priority, t.ranked = of.priority, of.ranked
 	}

@@ -16,6 +16,7 @@ type servers struct {
 	replicas []replica // of instances, by index; those of fleets are never asked
 	spreads  []spread  // of nodes, by index
 	ready    [][]int32 // of nodes whose replicas come and go: instances that requests are sent to
+	given    givenUp   // requests in their lines that nobody waits for
 	taking   int       // requests being taken up, one within the other
 
 	// begin goes on with a request that has just got its worker. It belongs to those who know what requests need.
@@ -32,7 +33,7 @@ type spread struct {
 // reset puts replicas that have just started behind new gates.
 func (s *servers) reset() error {
 	*s = servers{world: s.world, rec: s.rec, traffic: s.traffic, gates: s.gates, begin: s.begin,
-		replicas: s.replicas, ready: s.ready, spreads: s.spreads[:0]}
+		replicas: s.replicas, ready: s.ready, spreads: s.spreads[:0], given: s.given.emptied()}
 	for n := range s.world.nodes {
 		s.spreads = append(s.spreads, spread{stream: s.world.stream(s.world.nodes[n].name)})
 	}
@@ -156,7 +157,7 @@ func (s *servers) enter(ti uint32) {
 	}
 	t.stage = queued
 	r.waiting++
-	r.line.push(ti)
+	t.mark = r.line.push(ti)
 	r.longest = max(r.longest, r.waiting)
 }
 
@@ -228,11 +229,15 @@ func (s *servers) nextInLine(i int32) (uint32, bool) {
 	n := r.node
 	q := &s.world.nodes[n].service.Queue
 	for !r.line.empty() {
-		var ti uint32
+		var stood uint32
 		if q.Order == scenario.LIFO {
-			ti = r.line.popNewest()
+			stood = r.line.popNewest()
 		} else {
-			ti = r.line.popOldest()
+			stood = r.line.popOldest()
+		}
+		ti, ok := s.taken(i, stood)
+		if !ok {
+			continue
 		}
 		t := s.traffic.tasks.at(ti)
 		if t.stage == dead {
