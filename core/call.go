@@ -301,6 +301,16 @@ func (c *Call) Abort(now time.Duration) {
 // Attempts returns how many attempts have been sent so far, hedges included.
 func (c *Call) Attempts() int { return int(c.attempts) }
 
+// Glance reads what the next step of c will need, and says nothing about it. Drivers of very many calls glance at
+// several that are due soon, so that memory is waited for once and not once each.
+func Glance(c *Call) uint32 {
+	n := uint32(c.start) + uint32(c.attempts) + uint32(c.main.number)
+	if c.beside != nil {
+		n++
+	}
+	return n
+}
+
 // stop finishes the call for a reason of the policy's.
 func (c *Call) stop(now time.Duration, reason error) Step {
 	if c.Caller&Terse != 0 {

@@ -29,6 +29,8 @@ type Engine struct {
 	fleets      fleets
 	faults      faults
 	lives       lives
+
+	seen uint32 // by lookAhead: nobody wants to know
 }
 
 // New prepares runs of one variant. The scenario must have been checked: see scenario.Parse.
@@ -110,6 +112,9 @@ func (e *Engine) Run(seed uint64, detail bool, stop func() bool) (*Record, error
 		}
 		w.now = event.At
 		record.Events++
+		if record.Events%glance == 0 {
+			e.lookAhead()
+		}
 		if record.Events%often == 0 && stop != nil && stop() {
 			return nil, nil
 		}
