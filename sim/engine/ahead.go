@@ -9,9 +9,15 @@ import "github.com/abate-go/abate/core"
 // glance is how many events lie between two looks ahead, and how many of them are looked at.
 const glance = 8
 
+// manyCalls is how many calls were under way at once before they are too many for the processor to keep them at hand.
+const manyCalls = 1 << 13
+
 // lookAhead reads what the next events will need. It changes nothing.
 func (e *Engine) lookAhead() {
 	tr := &e.traffic
+	if tr.calls.fresh < manyCalls {
+		return
+	}
 	var calls, tasks [2 * glance]uint32
 	n, m := 0, 0
 	run, lane := e.world.queue.Coming(glance)

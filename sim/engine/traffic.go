@@ -33,7 +33,7 @@ type task struct {
 	generation uint32 // which may be over
 	call       uint32 // + 1: first of the calls under way for it
 	user       uint32 // + 1: of a closed loop; of a delivery: its message; at a gate: its arrival
-	mark       uint32 // of a fleet's request: the bin it began in; at a replica: its position in line, then the row's version
+	mark       uint32 // of a fleet's request: the bin it began in; at a replica: its position in line, then what it read
 	step       uint16
 	pending    uint16 // calls under way
 	trace      uint16
