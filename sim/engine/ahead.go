@@ -7,7 +7,7 @@ import "github.com/abate-go/abate/core"
 // read some events ahead, for several of them at once: memory answers them together.
 
 // glance is how many events lie between two looks ahead, and how many of them are looked at.
-const glance = 8
+const glance = 16
 
 // manyCalls is how many calls were under way at once before they are too many for the processor to keep them at hand.
 const manyCalls = 1 << 13

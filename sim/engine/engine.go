@@ -49,7 +49,8 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.rec = recorder{world: w}
 	e.traffic = traffic{world: w}
 	e.gates = gates{world: w, rec: rec, traffic: tr, replicas: replicas}
-	e.servers = servers{world: w, rec: rec, traffic: tr, gates: &e.gates, replicas: replicas}
+	e.servers = servers{world: w, rec: rec, traffic: tr, gates: &e.gates, replicas: replicas,
+		longLine: longLine}
 	e.guards = guards{world: w, rec: rec, of: make([][]*abate.Guard, n)}
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,
 		pools: make([][]pool, n), dialers: make([][]*abate.Guard, n)}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"time"
 	"unsafe"
 )
@@ -11,6 +12,12 @@ const (
 	TaskSize    = unsafe.Sizeof(task{})
 	AttemptSize = unsafe.Sizeof(attempt{})
 )
+
+// RememberEverybody makes requests that nobody waits for cost as much memory as all others.
+func (e *Engine) RememberEverybody() { e.servers.longLine = math.MaxUint32 }
+
+// Remembered is for how many requests the engine has had room at once.
+func (e *Engine) Remembered() int { return int(e.traffic.tasks.fresh) }
 
 // Unsettled is how many attempts more count as pending with the balancers than are in the air.
 func (e *Engine) Unsettled() (n int) {

@@ -18,7 +18,8 @@ const (
 	goneFor    = ^uint32(0)
 )
 
-// longLine is how many have to stand in a line before those are given up that nobody waits for.
+// longLine is how many have to stand in a line before those are given up that nobody waits for: in a shorter one there
+// is nothing to save.
 const longLine = 1 << 12
 
 // put keeps a moment and returns its place.
@@ -54,7 +55,7 @@ func (g *givenUp) emptied() givenUp { return givenUp{chunks: g.chunks} }
 func (s *servers) giveUp(ti, ai uint32) {
 	t := s.traffic.tasks.at(ti)
 	r := &s.replicas[t.inst]
-	if t.stage != queued || r.line.count < longLine || t.attempt != ai || !t.plain() {
+	if t.stage != queued || r.line.count < s.longLine || t.attempt != ai || !t.plain() {
 		return
 	}
 	stands := givenUpBit | s.given.put(t.since)
