@@ -50,7 +50,7 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.traffic = traffic{world: w}
 	e.gates = gates{world: w, rec: rec, traffic: tr, replicas: replicas}
 	e.servers = servers{world: w, rec: rec, traffic: tr, gates: &e.gates, replicas: replicas,
-		longLine: longLine}
+		crowd: crowd}
 	e.guards = guards{world: w, rec: rec, of: make([][]*abate.Guard, n)}
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,
 		pools: make([][]pool, n), dialers: make([][]*abate.Guard, n)}

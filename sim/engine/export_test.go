@@ -14,7 +14,10 @@ const (
 )
 
 // RememberEverybody makes requests that nobody waits for cost as much memory as all others.
-func (e *Engine) RememberEverybody() { e.servers.longLine = math.MaxUint32 }
+func (e *Engine) RememberEverybody() { e.servers.crowd = math.MaxUint32 }
+
+// ForgetAtOnce has requests forgotten that nobody waits for as soon as there are this many of all kinds.
+func (e *Engine) ForgetAtOnce(crowd uint32) { e.servers.crowd = crowd }
 
 // Remembered is for how many requests the engine has had room at once.
 func (e *Engine) Remembered() int { return int(e.traffic.tasks.fresh) }

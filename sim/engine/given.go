@@ -2,7 +2,7 @@ package engine
 
 import "github.com/abate-go/abate/core"
 
-// givenUp are requests in long lines that nobody waits for any more. In a storm they are most of what there is, by the
+// givenUp are requests in line that nobody waits for any more. In a storm they are most of what there is, by the
 // million, and all that is left of one is that it stands in line, costs work when its turn comes, and since when. So
 // its task goes to the next request, and 8 bytes stay.
 type givenUp struct {
@@ -18,9 +18,9 @@ const (
 	goneFor    = ^uint32(0)
 )
 
-// longLine is how many have to stand in a line before those are given up that nobody waits for: in a shorter one there
-// is nothing to save.
-const longLine = 1 << 12
+// crowd is how many requests there had to be at once before those in line are given up that nobody waits for: fewer fit
+// into 4 MiB.
+const crowd = 1 << 16
 
 // put keeps a moment and returns its place.
 func (g *givenUp) put(since int64) uint32 {
@@ -53,16 +53,18 @@ func (g *givenUp) emptied() givenUp { return givenUp{chunks: g.chunks} }
 
 // giveUp is told that the caller of an attempt has left, and that its request goes on for nobody.
 func (s *servers) giveUp(ti, ai uint32) {
+	if s.traffic.tasks.fresh < s.crowd {
+		return
+	}
 	t := s.traffic.tasks.at(ti)
-	r := &s.replicas[t.inst]
-	if t.stage != queued || r.line.count < s.longLine || t.attempt != ai || !t.plain() {
+	if t.stage != queued || t.attempt != ai || !t.plain() {
 		return
 	}
 	stands := givenUpBit | s.given.put(t.since)
 	if s.world.now >= t.deadline {
 		stands |= expiredBit
 	}
-	*r.line.at(t.mark) = stands
+	*s.replicas[t.inst].line.at(t.mark) = stands
 	s.traffic.tasks.put(ti)
 }
 

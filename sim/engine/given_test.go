@@ -30,6 +30,7 @@ func played(t *testing.T, text string, rememberAll bool) (*engine.Record, int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.ForgetAtOnce(1 << 12)
 	if rememberAll {
 		e.RememberEverybody()
 	}
@@ -40,7 +41,7 @@ func played(t *testing.T, text string, rememberAll bool) (*engine.Record, int) {
 	return r, e.Remembered()
 }
 
-func TestRequestsInALongLineThatNobodyWaitsForGoOnCostingWhatTheyCost(t *testing.T) {
+func TestRequestsInLineThatNobodyWaitsForGoOnCostingWhatTheyCost(t *testing.T) {
 	naive := thrice("200ms") + ", attemptTimeout: 300ms"
 	const hang = "{at: 1s, for: 3s, outage: a, mode: hang}"
 	for name, text := range map[string]string{
@@ -68,7 +69,7 @@ func TestRequestsInALongLineThatNobodyWaitsForGoOnCostingWhatTheyCost(t *testing
 	}
 }
 
-func TestARestartEmptiesALongLineOfThoseToo(t *testing.T) {
+func TestARestartEmptiesTheLineOfThoseToo(t *testing.T) {
 	r, _ := played(t, flood("", thrice("200ms")+", attemptTimeout: 300ms", "",
 		"{at: 5s, for: 500ms, restart: a}"), false)
 	a := service(t, r, "a")
@@ -84,6 +85,7 @@ func TestMemoryDoesNotGrowFromRunToRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.ForgetAtOnce(1 << 12)
 	var after [4]uint64
 	for i := range after {
 		for seed := range uint64(3) {

@@ -17,7 +17,7 @@ type servers struct {
 	spreads  []spread  // of nodes, by index
 	ready    [][]int32 // of nodes whose replicas come and go: instances that requests are sent to
 	given    givenUp   // requests in their lines that nobody waits for
-	longLine uint32    // see there
+	crowd    uint32    // see there
 	taking   int       // requests being taken up, one within the other
 
 	// begin goes on with a request that has just got its worker. It belongs to those who know what requests need.
@@ -35,7 +35,7 @@ type spread struct {
 func (s *servers) reset() error {
 	*s = servers{world: s.world, rec: s.rec, traffic: s.traffic, gates: s.gates, begin: s.begin,
 		replicas: s.replicas, ready: s.ready, spreads: s.spreads[:0], given: s.given.emptied(),
-		longLine: s.longLine}
+		crowd: s.crowd}
 	for n := range s.world.nodes {
 		s.spreads = append(s.spreads, spread{stream: s.world.stream(s.world.nodes[n].name)})
 	}
