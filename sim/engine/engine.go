@@ -100,6 +100,20 @@ func (e *Engine) Run(seed uint64, detail bool, stop func() bool) (*Record, error
 		return nil, err
 	}
 	e.begin()
+	if !e.play(stop, nil) {
+		return nil, nil
+	}
+	for e.rec.tickAt != never {
+		e.tick()
+	}
+	e.consumers.leftovers()
+	e.fleets.leftovers()
+	return e.rec.finish(), nil
+}
+
+// play processes one event after the other until nothing is left to do, or until over, if it is not nil and asked after
+// every event, says so. It reports false if stop has ended it.
+func (e *Engine) play(stop, over func() bool) bool {
 	w, record := &e.world, e.rec.record
 	last := w.end + int64(w.scenario.Model.Drain)
 	const often = 1 << 16
@@ -117,16 +131,14 @@ func (e *Engine) Run(seed uint64, detail bool, stop func() bool) (*Record, error
 			e.lookAhead()
 		}
 		if record.Events%often == 0 && stop != nil && stop() {
-			return nil, nil
+			return false
 		}
 		e.handle(event)
+		if over != nil && over() {
+			break
+		}
 	}
-	for e.rec.tickAt != never {
-		e.tick()
-	}
-	e.consumers.leftovers()
-	e.fleets.leftovers()
-	return e.rec.finish(), nil
+	return true
 }
 
 // handle processes one event. Events of entities that have moved on since, which have another generation, do nothing.

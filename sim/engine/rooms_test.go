@@ -27,7 +27,7 @@ var rooms = [][]string{
 	{"guards.go"}, {"balance.go"}, {"pool.go", "dial.go"},
 	{"else.go"}, {"shelf.go"}, {"cache.go"}, {"call.go", "fetch.go"}, {"request.go"},
 	{"consumer.go", "deliver.go"},
-	{"fleet.go"}, {"faults.go"}, {"lives.go", "autoscale.go"}, {"engine.go", "ahead.go"},
+	{"fleet.go"}, {"faults.go"}, {"lives.go", "autoscale.go"}, {"engine.go", "ahead.go", "climb.go"},
 }
 
 // upwards are the functions that a lower room calls although an upper one has set them.

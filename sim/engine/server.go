@@ -18,6 +18,8 @@ type servers struct {
 	ready    [][]int32 // of nodes whose replicas come and go: instances that requests are sent to
 	given    givenUp   // requests in their lines that nobody waits for
 	crowd    uint32    // see there
+	watched  int32     // + 1: the node whose longest queue is looked for,
+	highest  int32     // and how long that was
 	taking   int       // requests being taken up, one within the other
 
 	// begin goes on with a request that has just got its worker. It belongs to those who know what requests need.
@@ -161,6 +163,9 @@ func (s *servers) enter(ti uint32) {
 	r.waiting++
 	t.mark = r.line.push(ti)
 	r.longest = max(r.longest, r.waiting)
+	if r.node+1 == s.watched {
+		s.highest = max(s.highest, r.waiting)
+	}
 }
 
 // refuse answers an error at once.
