@@ -37,7 +37,7 @@ const (
 	rareRuns         = 100  // of each stage
 	rareStep         = 0.25 // the share of runs that should come from one level to the next
 	rareMostLevels   = 200
-	rareTries        = 10 // to come further than a level
+	rareTries        = 10    // to come further than a level
 	rareT            = 2.093 // 97.5 % of Student's t with 19 degrees of freedom
 )
 
@@ -72,7 +72,7 @@ func RunRare(ctx context.Context, s *scenario.Scenario, v *scenario.Variant, x e
 // rareLength is the length of the queue that misses an expectation, which has to be one on a queue.
 func rareLength(s *scenario.Scenario, v *scenario.Variant, x *expect.Expectation) (int, error) {
 	refuse := func(why string) error {
-		return fmt.Errorf("%q %s; write for example \"queue(payment-db) < 200\", or that with \"in 99.999%% of runs\"",
+		return fmt.Errorf("%q %s; write for example \"queue(payment-db) < 200\", or that with \"in 99.99%% of runs\"",
 			x.Text, why)
 	}
 	switch {
