@@ -41,20 +41,19 @@ variants: {only: {policy: {defaults: {attemptTimeout: 400ms}, protect: {a: {rate
 		if plain.Longest != longest {
 			t.Errorf("seed %d: the longest queue of a climb is %d, of a run %d", seed, plain.Longest, longest)
 		}
-		if longest < 3 {
-			continue
+		level := longest/2 + 1
+		levels := []int{level}
+		up := climb(t, e, engine.Climb{Seeds: []uint64{seed}, Until: level})
+		there := climb(t, e, engine.Climb{Levels: levels, Seeds: []uint64{seed, 1}, Until: level})
+		if up != there || up.Longest < level || up.Events > plain.Events {
+			t.Errorf("seed %d: to %d the climb is %+v, with a second seed from there on %+v, all of it %+v", seed, level, up,
+				there, plain)
 		}
-		up := climb(t, e, engine.Climb{Seeds: []uint64{seed}, Until: 3})
-		there := climb(t, e, engine.Climb{Levels: []int{3}, Seeds: []uint64{seed, 1}, Until: 3})
-		if up != there || up.Longest != 3 || up.Events > plain.Events {
-			t.Errorf("seed %d: to 3 the climb is %+v, with a second seed from there on %+v, all of it %+v", seed, up, there,
-				plain)
-		}
-		one := climb(t, e, engine.Climb{Levels: []int{3}, Seeds: []uint64{seed, 1}})
-		if again := climb(t, e, engine.Climb{Levels: []int{3}, Seeds: []uint64{seed, 1}}); one != again {
+		one := climb(t, e, engine.Climb{Levels: levels, Seeds: []uint64{seed, 1}})
+		if again := climb(t, e, engine.Climb{Levels: levels, Seeds: []uint64{seed, 1}}); one != again {
 			t.Errorf("seed %d: %+v, and with the same seeds %+v", seed, one, again)
 		}
-		if two := climb(t, e, engine.Climb{Levels: []int{3}, Seeds: []uint64{seed, 2}}); one != two {
+		if two := climb(t, e, engine.Climb{Levels: levels, Seeds: []uint64{seed, 2}}); one != two {
 			differ++
 		}
 	}
