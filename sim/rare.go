@@ -209,8 +209,8 @@ type estimate struct {
 	paid   spent
 }
 
-// next finds the next level: the length that a quarter of the runs come to or, if that is no longer than where they are,
-// the shortest one that is.
+// next finds the next level: the length that a quarter of the runs come to or, if that is no longer than where they
+// are, the shortest one that is.
 func (p *splitting) next(e *engine.Engine, random *kernel.Stream, from []way, at int) (int, error) {
 	for range rareTries {
 		_, longest, err := p.stage(e, random, from, 0, 0, &p.pilot)
@@ -226,8 +226,8 @@ func (p *splitting) next(e *engine.Engine, random *kernel.Stream, from []way, at
 			return longest[max(further, quarter)], nil
 		}
 	}
-	return 0, fmt.Errorf("of %d runs that had come to a queue of %d at %s none came further, on the way to %d: if nothing "+
-		"limits the queue below that, more runs (--seeds) find the way", rareTries*p.options.Runs, at, p.service, p.until)
+	return 0, fmt.Errorf("of %d runs that had come to a queue of %d at %s none came further, on the way to %d: "+
+		"if nothing limits the queue below that, more runs (--seeds) find the way", rareTries*p.options.Runs, at, p.service, p.until)
 }
 
 // replicate makes the independent estimates.
@@ -263,10 +263,10 @@ func (p *splitting) replicate() ([]estimate, error) {
 }
 
 // rareInterval is the 95 % interval of independent estimates with a mean above 0. An estimate is a product of many
-// shares: most lie below the mean, and a few far above it, which may be missing among these. So the interval is taken on
-// the scale of logarithms, and is the hull of two: that of the mean, by the spread of the estimates, and that of the
-// mean of a lognormal distribution (Cox's, in Zhou and Gao, Statistics in Medicine 16, 1997), which knows from the small
-// ones how far the large ones may lie. Estimates of 0 count as a share of their own.
+// shares: most lie below the mean, and a few far above it, which may be missing among these. So the interval is taken
+// on the scale of logarithms, and is the hull of two: that of the mean, by the spread of the estimates, and that of the
+// mean of a lognormal distribution (Cox's, in Zhou and Gao, Statistics in Medicine 16, 1997), which knows from the
+// small ones how far the large ones may lie. Estimates of 0 count as a share of their own.
 func rareInterval(all []estimate, mean float64) (low, high float64) {
 	var squares, logs, logSquares, some float64
 	n := float64(len(all))

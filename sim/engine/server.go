@@ -9,18 +9,17 @@ import (
 // servers are the replicas of all services, and the requests at them. A request is in one place: on its way, in a
 // queue, or with a worker; and when it has ended there, its answer is sent unless nobody waits for it.
 type servers struct {
-	world    *world
-	rec      *recorder
-	traffic  *traffic
-	gates    *gates
-	replicas []replica // of instances, by index; those of fleets are never asked
-	spreads  []spread  // of nodes, by index
-	ready    [][]int32 // of nodes whose replicas come and go: instances that requests are sent to
-	given    givenUp   // requests in their lines that nobody waits for
-	crowd    uint32    // see there
-	watched  int32     // + 1: the node whose longest queue is looked for,
-	highest  int32     // and how long that was
-	taking   int       // requests being taken up, one within the other
+	world            *world
+	rec              *recorder
+	traffic          *traffic
+	gates            *gates
+	replicas         []replica // of instances, by index; those of fleets are never asked
+	spreads          []spread  // of nodes, by index
+	ready            [][]int32 // of nodes whose replicas come and go: instances that requests are sent to
+	given            givenUp   // requests in their lines that nobody waits for
+	crowd            uint32    // see there
+	taking           int       // requests being taken up, one within the other
+	watched, highest int32     // + 1: the node whose longest queue is looked for, and how long that was
 
 	// begin goes on with a request that has just got its worker. It belongs to those who know what requests need.
 	begin func(ti uint32)
@@ -36,8 +35,7 @@ type spread struct {
 // reset puts replicas that have just started behind new gates.
 func (s *servers) reset() error {
 	*s = servers{world: s.world, rec: s.rec, traffic: s.traffic, gates: s.gates, begin: s.begin,
-		replicas: s.replicas, ready: s.ready, spreads: s.spreads[:0], given: s.given.emptied(),
-		crowd: s.crowd}
+		replicas: s.replicas, ready: s.ready, spreads: s.spreads[:0], given: s.given.emptied(), crowd: s.crowd}
 	for n := range s.world.nodes {
 		s.spreads = append(s.spreads, spread{stream: s.world.stream(s.world.nodes[n].name)})
 	}
