@@ -227,7 +227,8 @@ func (p *splitting) next(e *engine.Engine, random *kernel.Stream, from []way, at
 		}
 	}
 	return 0, fmt.Errorf("of %d runs that had come to a queue of %d at %s none came further, on the way to %d: "+
-		"if nothing limits the queue below that, more runs (--seeds) find the way", rareTries*p.options.Runs, at, p.service, p.until)
+		"if nothing limits the queue below that, more runs (--seeds) find the way",
+		rareTries*p.options.Runs, at, p.service, p.until)
 }
 
 // replicate makes the independent estimates.
