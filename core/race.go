@@ -29,14 +29,17 @@ type race[T any] struct {
 	timer    *hedgeTimer
 	panicked any
 
-	// Here to save an allocation each: the context of the first attempt's first copy, and DoHedged's operation.
-	first attemptContext
-	own   hedgedFunc[T]
+	// Here to save an allocation each: the context of the first attempt's first copy, what the call needs for hedges,
+	// and DoHedged's operation.
+	first  attemptContext
+	hedges beside
+	own    hedgedFunc[T]
 }
 
 // run is Run for an operation that may be hedged, under a policy that hedges.
 func (r *race[T]) run(g *Guard) (T, Release, error) {
 	defer r.leave()
+	r.beside = &r.hedges
 	step := r.Start(r.ctx, g)
 	for step.Action != Finish {
 		if step.Action != Attempt {
@@ -52,7 +55,7 @@ func (r *race[T]) run(g *Guard) (T, Release, error) {
 // sending is Call.sending for operations that can tell their callee something: DoHedged's cannot.
 func (r *race[T]) sending(n int) Sending {
 	if r.own.fn != nil {
-		return Sending{Number: int(r.copies[n].number)}
+		return Sending{Number: int(copyOf(&r.Call, n).number)}
 	}
 	return r.Call.sending(n)
 }
@@ -74,11 +77,11 @@ func (r *race[T]) attempt(deadline time.Duration) Step {
 	if r.round > 1 {
 		limit = new(attemptContext)
 	}
-	limit.parent, limit.deadline, limit.began = r.ctx, deadline, r.copies[0].start
+	limit.parent, limit.deadline, limit.began = r.ctx, deadline, r.main.start
 	r.adorn(limit, 0)
 	r.limits = [MaxCopies]*attemptContext{limit}
 	s := r.sending(0)
-	if delay, ok := r.HedgeDelay(r.copies[0].start); ok {
+	if delay, ok := r.HedgeDelay(r.main.start); ok {
 		r.timer = startHedgeTimer(r, r.round, delay)
 	}
 	r.mu.Unlock()

@@ -33,7 +33,7 @@ type Sending struct {
 // sending is copy n of the attempt that begins now.
 func (c *Call) sending(n int) Sending {
 	a, announce := c.Delegate(n)
-	return Sending{Number: int(c.copies[n].number), Allowance: a, Announce: announce}
+	return Sending{Number: int(copyOf(c, n).number), Allowance: a, Announce: announce}
 }
 
 // Release ends the context of the attempt whose value Run returned. The zero Release is ready to use.
@@ -118,7 +118,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 		}
 	}
 	release := Release{limit: d.limit}
-	if d.copies[0].asked&(askedAnswer|askedPermit) != 0 {
+	if d.main.asked&(askedAnswer|askedPermit) != 0 {
 		release.answer = d.answer()
 	}
 	return v, release, step.Err

@@ -24,6 +24,9 @@ const (
 	Fresh
 	// Gone: the caller has given the call up. Abort says so to the circuit breaker, if an answer was due.
 	Gone
+	// Terse: nobody reads how the call ended, only why. Step.Err of a call that the policy ends is the reason itself,
+	// where it would be an *Error, and costs no memory.
+	Terse
 )
 
 // callerOf returns what an operation says by a method Caller of who makes it.
@@ -105,13 +108,13 @@ func (h *held) turn(c *Call, now time.Duration, p breaker.Permit, v breaker.Verd
 
 // take notes the permit that the circuit has given the call.
 func (h *held) take(c *Call, p breaker.Permit) {
-	a := &c.copies[0]
+	a := &c.main
 	c.held, a.permit, a.asked = nil, p, a.asked|askedBreaker
 }
 
 // admitted sends the attempt for which the call has waited, if the throttle and the deadline allow.
 func (h *held) admitted(c *Call, now time.Duration) Step {
-	s, a := c.s, &c.copies[0]
+	s, a := c.s, &c.main
 	var reason error
 	switch {
 	case now >= c.deadline:
@@ -134,7 +137,7 @@ func (h *held) end(c *Call, now time.Duration, cause error) Step {
 		if cause == nil {
 			return h.admitted(c, now)
 		}
-		c.s.giveBack(now, &c.copies[0])
+		c.s.giveBack(now, &c.main)
 	}
 	if cause == nil {
 		cause = ErrCircuitOpen

@@ -110,7 +110,7 @@ func (g *gates) install(i int32) error {
 	}
 	p := *node.protection
 	name, number, restarts := g.world.program(i)
-	random := g.world.stream(name, number, "gate", restarts)
+	random := g.world.lend(name, number, "gate", restarts)
 	p.Rand, p.CPU = random.Uint64, nil // what a replica has instead of a processor: see replica.share
 	p.Observer, p.Store, p.Idempotency = nil, nil, idempotency.Config{}
 	if p.RateLimit.Fleet {
