@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/internal/clock"
+	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -39,7 +40,7 @@ type Call struct {
 	told      bool   // by the callee: do not try again
 	reserved  bool   // the next attempt's turn has been taken from the rate limit
 	token     bool   // an extra attempt has been taken from the tree, and is not sent yet
-	barred    bool   // the circuit has refused an attempt that may wait for it
+	awaits    awaits // what it is to be put in a line for
 	lastClass Class
 	failed    failed
 	last      error // the last failed attempt's error
@@ -91,10 +92,10 @@ func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
 	return c.stop(now, cause)
 }
 
-// Enqueue puts the call in the queue that it needs a place of, after a Queue step: the bulkhead's, or that of an open
-// circuit. w must not move until the call leaves the queue.
+// Enqueue puts the call in the queue that it needs a place of, after a Queue step: the bulkhead's, that of an open
+// circuit, or that of those who wait for a sign of life. w must not move until the call leaves the queue.
 func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
-	if c.barred {
+	if c.awaits != nothing {
 		return hold(c, now, w)
 	}
 	w.Until, w.Again = c.s.patience(now, c.deadline), c.place == away
@@ -216,7 +217,12 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 		switch {
 		case s.breaker.Rejecting(now) && !hopeful(c, now) && (scarce(c) || !mayHold(c)):
 			return c.stop(now, ErrCircuitOpen)
-		case !o.Unsent && s.breaker.Discourages(now, c.copies[0].start, scarce(c)):
+		}
+		switch doubt := s.breaker.Discourages(now, c.copies[0].start, scarce(c)); {
+		case doubt == breaker.Lifeless && mayWatch(c, now, o):
+			c.awaits = signOfLife
+			return Step{Action: Queue}
+		case doubt != breaker.NoDoubt && !o.Unsent:
 			if now >= c.deadline {
 				return c.stop(now, ErrDeadline)
 			}

@@ -34,6 +34,7 @@ type adaptive struct {
 	learned learned
 	flights flights
 	line    line
+	vigil   vigil
 	congestion
 	doubts doubts // used while judging only
 
@@ -234,6 +235,7 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 		}
 		change = a.missed(now, age, serial, r, age >= late)
 	}
+	a.tended(p.start, age, flight, r)
 	if a.flights.out == 0 {
 		a.idle = now
 	}
