@@ -27,12 +27,14 @@ func (c *call) Keep(resp *http.Response) {
 	body := resp.Body
 	hurry := time.AfterFunc(drainTime, func() { body.Close() })
 	data, err := io.ReadAll(io.LimitReader(body, keepLimit+1))
-	hurry.Stop()
+	late := !hurry.Stop()
 	if len(data) > keepLimit {
 		resp.Body = keptBody{io.MultiReader(bytes.NewReader(data), body), body}
 		return
 	}
-	body.Close()
+	if !late {
+		body.Close()
+	}
 	resp.Body = keptBody{bytes.NewReader(data), io.NopCloser(nil)}
 	if err != nil {
 		resp.Body = keptBody{io.MultiReader(bytes.NewReader(data), brokenOff{err}), io.NopCloser(nil)}
