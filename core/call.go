@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/internal/clock"
-	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -218,15 +217,8 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 		case s.breaker.Rejecting(now) && !hopeful(c, now) && (scarce(c) || !mayHold(c)):
 			return c.stop(now, ErrCircuitOpen)
 		}
-		switch doubt := s.breaker.Discourages(now, c.copies[0].start, scarce(c)); {
-		case doubt == breaker.Lifeless && mayWatch(c, now, o):
-			c.awaits = signOfLife
-			return Step{Action: Queue}
-		case doubt != breaker.NoDoubt && !o.Unsent:
-			if now >= c.deadline {
-				return c.stop(now, ErrDeadline)
-			}
-			return c.stop(now, ErrSilent)
+		if step := doubted(c, now, o); step.Action != 0 {
+			return step
 		}
 	}
 	q := retry.Question{Retries: int(c.retries), Elsewhere: int(c.below), Elapsed: now - c.start, Previous: c.delay,

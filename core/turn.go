@@ -63,11 +63,26 @@ const (
 	signOfLife
 )
 
+// doubted decides about a failure of which the circuit doubts that it is worth another attempt; the zero Step if it
+// does not. What has certainly not been sent is tried again all the same by who may not wait.
+func doubted(c *Call, now time.Duration, o *Outcome) Step {
+	switch doubt := c.s.breaker.Discourages(now, c.copies[0].start, scarce(c)); {
+	case doubt == breaker.Lifeless && mayWatch(c, now, o):
+		c.awaits = signOfLife
+		return Step{Action: Queue}
+	case doubt == breaker.NoDoubt || o.Unsent:
+		return Step{}
+	case now >= c.deadline:
+		return c.stop(now, ErrDeadline)
+	}
+	return c.stop(now, ErrSilent)
+}
+
 // mayHold reports whether a call may wait for an open circuit.
 func mayHold(c *Call) bool { return c.Caller&ComesBack == 0 && c.s.breaker.Holds() }
 
-// hold puts a call in a line. It waits for the circuit until its deadline at the latest, and no longer than an attempt may
-// take, for which its caller is prepared.
+// hold puts a call in a line. It waits for the circuit until its deadline at the latest, and no longer than an attempt
+// may take, for which its caller is prepared.
 func hold(c *Call, now time.Duration, w *bulkhead.Waiter) Step {
 	b, timeout := c.s.breaker, c.s.policy.AttemptTimeout
 	h := &held{waiter: breaker.Waiter{Wake: w.Wake}}

@@ -8,8 +8,8 @@ import (
 )
 
 // mayWatch reports whether a call whose attempt has failed with o may wait for a sign of life, instead of ending or of
-// being tried again in vain. It has to have a retry left, and time and budget for it, and to be free to go at any moment.
-// A dependency that has too much to do is no dead one: who does not know how long he is waited for does not wait for it.
+// being tried again in vain. It has to have a retry left, time and budget for it, and to be free to go at any moment. A
+// dependency that has too much to do is no dead one: who does not know how long he is waited for does not wait for it.
 func mayWatch(c *Call, now time.Duration, o *Outcome) bool {
 	s := c.s
 	switch {

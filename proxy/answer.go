@@ -118,7 +118,7 @@ func (a *answer) release(now time.Duration, drain bool) {
 }
 
 // rest stops the attempt's time, while its call waits for another one. The endpoint hears of its end.
-func (a *answer) rest(now time.Duration) {
+func rest(a *answer, now time.Duration) {
 	a.settle(now)
 	a.rests = true
 	if a.until != core.NoDeadline {
@@ -127,7 +127,7 @@ func (a *answer) rest(now time.Duration) {
 }
 
 // wake has the time of an attempt go on that has rested.
-func (a *answer) wake(now time.Duration) {
+func wake(a *answer, now time.Duration) {
 	if a.rests && a.until != core.NoDeadline {
 		a.until = later(now, a.until)
 	}

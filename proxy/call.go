@@ -71,7 +71,7 @@ func (g *guardedCall) drive() error {
 			g.step = g.queue()
 		default:
 			if g.got != nil {
-				g.got.wake(core.Now())
+				wake(g.got, core.Now())
 			}
 			return g.step.Err
 		}
@@ -103,7 +103,7 @@ func (g *guardedCall) attempt(until time.Duration) {
 		g.got = a
 	case err == nil && g.step.Action == core.Queue: // it may be waiting in vain: then this is the answer
 		g.got = a
-		a.rest(now)
+		rest(a, now)
 	default:
 		a.release(now, true)
 	}
@@ -113,7 +113,7 @@ func (g *guardedCall) attempt(until time.Duration) {
 func (g *guardedCall) forget() {
 	if a := g.got; a != nil {
 		g.got = nil
-		a.wake(core.Now())
+		wake(a, core.Now())
 		a.release(core.Now(), true)
 	}
 }

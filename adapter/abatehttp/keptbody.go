@@ -17,8 +17,8 @@ type keptBody struct {
 const keepLimit = 64 << 10
 
 // Keep reads the body of a failed attempt's answer, if it is short: its connection is free then, and the call can end
-// with the answer when the attempt's time is over. A longer one stays where it is, and is cut off at that time. One that
-// does not come in drainTime breaks off where it was, for whoever reads it.
+// with the answer when the attempt's time is over. A longer one stays where it is, and is cut off at that time. One
+// that does not come in drainTime breaks off where it was, for whoever reads it.
 func (c *call) Keep(resp *http.Response) {
 	if resp == nil || resp.Body == http.NoBody || resp.ContentLength > keepLimit ||
 		resp.StatusCode == http.StatusSwitchingProtocols {

@@ -235,7 +235,7 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 		}
 		change = a.missed(now, age, serial, r, age >= late)
 	}
-	a.tended(p.start, age, flight, r)
+	tended(a, p.start, age, flight, r)
 	if a.flights.out == 0 {
 		a.idle = now
 	}

@@ -45,7 +45,7 @@ func (a *adaptive) discourages(now, began time.Duration, scarce bool) Doubt {
 		return Doubtful // it would take the place of a call that has had none
 	}
 	if age := now - began; age >= a.learned.overdue() {
-		if scarce || a.hangs(now, began) {
+		if scarce || hangs(a, now, began) {
 			return Doubtful
 		}
 		return NoDoubt
@@ -53,14 +53,14 @@ func (a *adaptive) discourages(now, began time.Duration, scarce bool) Doubt {
 	switch {
 	case a.learned.strained():
 		return Doubtful
-	case a.lifeless():
+	case a.learned.lifeless(a.failing):
 		return Lifeless
 	}
 	return NoDoubt
 }
 
 // hangs reports whether another attempt may take as long as one that was slow, and began then.
-func (a *adaptive) hangs(now, began time.Duration) bool {
+func hangs(a *adaptive, now, began time.Duration) bool {
 	if a.good > began {
 		return false
 	}
@@ -68,7 +68,8 @@ func (a *adaptive) hangs(now, began time.Duration) bool {
 	return a.learned.surprise(now-began) < rare || a.flights.began(a.good-overdue, now-overdue) > 0
 }
 
-// lifeless reports whether there were other failures since the last success than chance explains.
-func (a *adaptive) lifeless() bool {
-	return a.learned.successes > 0 && a.failing-a.learned.surprise(math.MaxInt64) > rare
+// lifeless reports whether there were other failures since the last success than chance explains, by the surprise at all
+// of them.
+func (l *learned) lifeless(failing float32) bool {
+	return l.successes > 0 && failing-l.surprise(math.MaxInt64) > rare
 }

@@ -108,8 +108,8 @@ func (a *adaptive) hold(now, deadline, patience time.Duration, w *Waiter) (woken
 	return nil
 }
 
-// remove takes a waiter out of its line, if it is in it.
-func (a *adaptive) remove(w *Waiter) {
+// leaves takes a waiter out of its line, if it is in it.
+func leaves(a *adaptive, w *Waiter) {
 	switch {
 	case !w.waits:
 	case w.Sign:
@@ -150,7 +150,7 @@ func (a *adaptive) lookAt(now time.Duration, w *Waiter) time.Duration {
 func (a *adaptive) leave(now time.Duration, w *Waiter) (woken []*Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.remove(w)
+	leaves(a, w)
 	return a.release(now)
 }
 
@@ -158,7 +158,7 @@ func (a *adaptive) leave(now time.Duration, w *Waiter) (woken []*Waiter) {
 func (a *adaptive) withdraw(w *Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.remove(w)
+	leaves(a, w)
 }
 
 // release lets those who wait begin, as far as attempts and retries may. It returns whom to wake: them, and who looks
@@ -182,7 +182,7 @@ func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 			woken = append(woken, w)
 		}
 	}
-	return a.signalled(now, woken)
+	return signalled(a, now, woken)
 }
 
 // wake wakes waiters. No lock is held.

@@ -48,7 +48,7 @@ func (b *Breaker) Look(now time.Duration, w *Waiter) (permit Permit, v Verdict, 
 	if permit, ok := b.loop.taken(w); ok {
 		return permit, Admitted, 0
 	}
-	if !b.loop.awaits(w) {
+	if !awaits(&b.loop, w) {
 		return Permit{}, Refused, 0
 	}
 	return Permit{}, Waits, look

@@ -18,16 +18,16 @@ func (a *adaptive) reset() (woken []*Waiter) {
 	a.typical, a.advised, a.out, a.places = 0, false, 0, 0
 	a.congestion = congestion{}
 	a.state.Store(uint32(Closed))
-	woken = a.waiters()
+	woken = waiters(a)
 	for _, w := range woken {
-		a.remove(w)
+		leaves(a, w)
 	}
 	a.vigil = vigil{}
 	return woken
 }
 
 // waiters returns all who wait.
-func (a *adaptive) waiters() (all []*Waiter) {
+func waiters(a *adaptive) (all []*Waiter) {
 	for _, l := range []*line{&a.line, &a.vigil.line} {
 		for w := l.newest; w != nil; w = w.older {
 			all = append(all, w)
@@ -47,11 +47,11 @@ func (a *adaptive) reconfigured(was, is *phase) (all []*Waiter) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.waiters()
+	return waiters(a)
 }
 
 // awaits reports whether a waiter has still to be admitted, or is in no line only because all has begun anew.
-func (a *adaptive) awaits(w *Waiter) bool {
+func awaits(a *adaptive, w *Waiter) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return w.waits || !w.Sign

@@ -78,7 +78,7 @@ func (v *vigil) shrink(last uint32) {
 }
 
 // signalled lets those go on for whom a sign of life has come, as far as retries may. It returns them, to be woken.
-func (a *adaptive) signalled(now time.Duration, woken []*Waiter) []*Waiter {
+func signalled(a *adaptive, now time.Duration, woken []*Waiter) []*Waiter {
 	for a.vigil.line.newest != nil && a.current() == Closed {
 		w := a.vigil.next(now, a.learned.smoothed)
 		if w == nil {
@@ -93,7 +93,7 @@ func (a *adaptive) signalled(now time.Duration, woken []*Waiter) []*Waiter {
 }
 
 // tended keeps the vigil up with the end of an attempt.
-func (a *adaptive) tended(began, age time.Duration, f flight, r Result) {
+func tended(a *adaptive, began, age time.Duration, f flight, r Result) {
 	v := &a.vigil
 	if f.waited {
 		v.out--
@@ -103,6 +103,6 @@ func (a *adaptive) tended(began, age time.Duration, f flight, r Result) {
 	case r == Success:
 		v.answered(began, age, a.usual, a.tardy(), f, a.flights.serial)
 	case r == Failure || r == Costly:
-		v.failed(f, a.lifeless(), a.flights.serial)
+		v.failed(f, a.learned.lifeless(a.failing), a.flights.serial)
 	}
 }
