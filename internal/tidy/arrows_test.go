@@ -30,7 +30,8 @@ const (
 )
 
 // public is everything a user of the module can import.
-var public = []string{".", "core", "inbound", "startup", "policy/", "hops", "policyfile", "lint", "export", "sim",
+var public = []string{".", "core", "inbound", "startup", "policy/", "hops", "policyfile", "topology", "importer", "importer/",
+	"lint", "audit", "export", "sim",
 	"sim/", "adapter/", "proxy", "proxy/"}
 
 // forTestsOf are what only the tests of a layer may import besides.
@@ -69,7 +70,15 @@ var layers = []layer{
 	{"policyfile", []string{
 		"internal/check", "internal/registry", "internal/strictyaml", "internal/pathform", "core", "inbound", ".", "policy/",
 	}, yaml},
-	{"lint", []string{"policyfile", "core", "inbound", ".", "policy/"}, yaml},
+	// The audit, from the bottom up.
+	{"topology", []string{"internal/strictyaml"}, yaml},
+	{"importer/source", []string{"topology", "internal/nearest"}, yaml},
+	{"importer/", []string{"importer/source", "topology"}, yaml},
+	{"importer/abatefile", []string{"importer/source", "topology", "policyfile", "core", "inbound", ".", "policy/"}, yaml},
+	{"importer", []string{"importer/source", "importer/", "topology"}, yaml},
+	{"lint", []string{"topology"}, nothing},
+	{"audit", []string{"topology", "importer", "lint", "sim", "sim/", "policyfile", "core", "inbound", ".", "policy/"},
+		yaml},
 	{"export", []string{"internal/registry", "policyfile", "core", "inbound", ".", "policy/"}, yaml},
 	// The simulator, from the bottom up.
 	{"sim/kernel", nil, nothing},

@@ -1,0 +1,52 @@
+package source
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/abate-go/abate/topology"
+)
+
+// Assume is what people tell an audit that no file says.
+type Assume struct {
+	// Versions of products, by their names in lower case: "istio": "1.27". They decide which defaults hold.
+	Versions map[string]string
+}
+
+// Version returns the version of a product: as it was told, else latest, which is assumed.
+func (a Assume) Version(product, latest string) topology.Value[string] {
+	if v := a.Versions[product]; v != "" {
+		return topology.Assume(v, "told on the command line")
+	}
+	return topology.Assume(latest, "no file says the version of "+product)
+}
+
+// Before reports whether version v is older than w; both are numbers with dots, and a leading v or trailing words do
+// not count. What is no version is not older.
+func Before(v, w string) bool {
+	a, b := numbers(v), numbers(w)
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return len(a) > 0 && len(a) < len(b)
+}
+
+func numbers(v string) []int {
+	var out []int
+	for part := range strings.SplitSeq(strings.TrimPrefix(v, "v"), ".") {
+		end := 0
+		for end < len(part) && part[end] >= '0' && part[end] <= '9' {
+			end++
+		}
+		n, err := strconv.Atoi(part[:end])
+		if err != nil {
+			break
+		}
+		if out = append(out, n); end < len(part) {
+			break
+		}
+	}
+	return out
+}

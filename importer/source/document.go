@@ -1,0 +1,153 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/abate-go/abate/topology"
+	"go.yaml.in/yaml/v3"
+)
+
+// Document is one document of a file, or the whole file where its format has only one.
+type Document struct {
+	File string // with slashes, as positions name it
+	Data []byte // as it stands in the file; of a stream, the part that is this document
+	Line int    // the line of the file before the first line of Data: 0 for a file's first document
+	Root Node   // of YAML and JSON; does not exist for other formats
+	// Name is what the file calls the text when it is embedded: the key of a ConfigMap. It is empty otherwise.
+	Name string
+	// Owner is the service that the text configures, when the document around it says so; it may be empty.
+	Owner string
+
+	indent int
+}
+
+// At returns the place of a line, from 1, and a column, from 1, of Data.
+func (d *Document) At(line, column int) topology.Position {
+	if column > 0 {
+		column += d.indent
+	}
+	return topology.Position{File: d.File, Line: d.Line + line, Column: column}
+}
+
+// limits of one document. More than this is no configuration.
+const maxNodes = 2_000_000
+
+var separator = regexp.MustCompile(`(?m)^---(?:[ \t].*)?$`)
+
+// YAML splits a stream of YAML or JSON documents and parses each. A document that is not YAML is left out, and is a
+// remark; the documents around it are read.
+func YAML(file string, data []byte) ([]Document, []topology.Remark) {
+	return yamlOf(Document{File: file, Data: data})
+}
+
+func yamlOf(whole Document) (documents []Document, remarks []topology.Remark) {
+	for _, d := range parts(whole) {
+		root, err := parse(d.Data)
+		switch {
+		case err != nil:
+			remarks = append(remarks, broken(&d, err))
+		case root != nil:
+			d.Root = Node{root, &documentPlace{d.File, d.Line, d.indent, d.Data}}
+			documents = append(documents, d)
+		}
+	}
+	return documents, remarks
+}
+
+// parts cuts a stream at its separators.
+func parts(whole Document) []Document {
+	var out []Document
+	add := func(data []byte, line int) {
+		if len(bytes.TrimSpace(data)) > 0 {
+			d := whole
+			d.Data, d.Line = data, whole.Line+line
+			out = append(out, d)
+		}
+	}
+	start, line := 0, 0
+	for _, at := range separator.FindAllIndex(whole.Data, -1) {
+		add(whole.Data[start:at[0]], line)
+		line += bytes.Count(whole.Data[start:at[1]], []byte("\n"))
+		start = at[1]
+	}
+	add(whole.Data[start:], line)
+	return out
+}
+
+// parse returns the node of the one document in data, or nil when it is empty.
+func parse(data []byte) (node *yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the YAML library panics on some broken input
+			node, err = nil, fmt.Errorf("yaml: %v", r)
+		}
+	}()
+	var document yaml.Node
+	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&document); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if len(document.Content) == 0 {
+		return nil, nil
+	}
+	if n := 0; !fits(document.Content[0], &n) {
+		return nil, fmt.Errorf("more than %d values", maxNodes)
+	}
+	return document.Content[0], nil
+}
+
+func fits(n *yaml.Node, seen *int) bool {
+	if *seen++; *seen > maxNodes {
+		return false
+	}
+	for _, c := range n.Content {
+		if !fits(c, seen) {
+			return false
+		}
+	}
+	return true
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+func broken(d *Document, err error) topology.Remark {
+	line, text := 1, strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		text = strings.Replace(text, m[0], "", 1)
+	}
+	r := topology.Remark{Rule: "F702", At: d.At(line, 0), Subject: "document",
+		Text: "this document could not be read: " + text, Fix: "correct it; the other documents of the file were read"}
+	if Template(string(d.Data)) != "" {
+		r.Fix = "it is a template; pass it as it is rendered (helm template … | abate audit -, kustomize build … | abate audit -)"
+	}
+	return r
+}
+
+// Embedded returns the text of a node, which holds a file in itself (an entry of a ConfigMap), as a document. Its
+// positions are those of the text inside the outer file where the text is a block ("|"); otherwise they are all the
+// node's.
+func Embedded(name string, n Node) Document {
+	d := Document{File: n.At().File, Name: name, Data: []byte(n.Text()), Line: n.At().Line}
+	if n.y != nil && n.y.Style&yaml.LiteralStyle != 0 {
+		d.indent = n.indentation()
+	} else {
+		d.Line--
+	}
+	return d
+}
+
+// Parsed returns the documents of an embedded text as YAML parses it.
+func (d Document) Parsed() ([]Document, []topology.Remark) { return yamlOf(d) }
+
+var template = regexp.MustCompile(`\{\{[^\n]*?\}\}|\$\{[^}\n]*\}|\{%[^\n]*?%\}|<%[^\n]*?%>`)
+
+// Template returns the first template expression in s, or nothing.
+func Template(s string) string { return template.FindString(s) }

@@ -1,0 +1,196 @@
+package source
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/topology"
+	"go.yaml.in/yaml/v3"
+)
+
+// Node is one value of a YAML or JSON document. The zero Node does not exist; all its methods can be called.
+type Node struct {
+	y     *yaml.Node
+	where *documentPlace
+}
+
+type documentPlace struct {
+	file   string
+	line   int // before the first of the document
+	indent int // columns
+	data   []byte
+}
+
+// Pair is one entry of a mapping.
+type Pair struct {
+	Key   string
+	Name  Node // the key, for its place
+	Value Node
+}
+
+func (n Node) resolved() *yaml.Node {
+	y := n.y
+	for i := 0; y != nil && y.Kind == yaml.AliasNode && i < 100; i++ {
+		y = y.Alias
+	}
+	return y
+}
+
+// Exists reports whether the file has the node, with a value other than null.
+func (n Node) Exists() bool {
+	y := n.resolved()
+	return y != nil && (y.Kind != yaml.ScalarNode || y.ShortTag() != "!!null")
+}
+
+// Written reports whether the file has the node, be it null.
+func (n Node) Written() bool { return n.y != nil }
+
+// At returns the node's place.
+func (n Node) At() topology.Position {
+	if n.y == nil {
+		return topology.Position{}
+	}
+	return topology.Position{File: n.where.file, Line: n.where.line + n.y.Line, Column: n.where.indent + n.y.Column}
+}
+
+// Get returns the value below a path of keys; of several spellings of a key, separated by |, the first that is there:
+// Get("retry_policy|retryPolicy", "num_retries|numRetries").
+func (n Node) Get(path ...string) Node {
+	for _, keys := range path {
+		next := Node{}
+		for key := range strings.SplitSeq(keys, "|") {
+			if next = n.child(key); next.y != nil {
+				break
+			}
+		}
+		if n = next; n.y == nil {
+			return n
+		}
+	}
+	return n
+}
+
+func (n Node) child(key string) Node {
+	y := n.resolved()
+	if y == nil || y.Kind != yaml.MappingNode {
+		return Node{}
+	}
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		if y.Content[i].Value == key {
+			return Node{y.Content[i+1], n.where}
+		}
+	}
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		if y.Content[i].Tag == "!!merge" {
+			for _, m := range merged(Node{y.Content[i+1], n.where}) {
+				if found := m.child(key); found.y != nil {
+					return found
+				}
+			}
+		}
+	}
+	return Node{}
+}
+
+// merged returns the mappings that a "<<" takes in.
+func merged(n Node) []Node {
+	if n.IsMap() {
+		return []Node{n}
+	}
+	return n.Items()
+}
+
+// IsMap reports whether the node is a mapping.
+func (n Node) IsMap() bool { y := n.resolved(); return y != nil && y.Kind == yaml.MappingNode }
+
+// IsList reports whether the node is a list.
+func (n Node) IsList() bool { y := n.resolved(); return y != nil && y.Kind == yaml.SequenceNode }
+
+// Items returns the members of a list, and nothing for other nodes.
+func (n Node) Items() []Node {
+	y := n.resolved()
+	if y == nil || y.Kind != yaml.SequenceNode {
+		return nil
+	}
+	items := make([]Node, len(y.Content))
+	for i, c := range y.Content {
+		items[i] = Node{c, n.where}
+	}
+	return items
+}
+
+// List returns the members of a list, or a node that is no list as the only member of one.
+func (n Node) List() []Node {
+	if n.IsList() {
+		return n.Items()
+	}
+	if n.Exists() {
+		return []Node{n}
+	}
+	return nil
+}
+
+// Pairs returns the entries of a mapping in the order of the file, and nothing for other nodes.
+func (n Node) Pairs() []Pair {
+	y := n.resolved()
+	if y == nil || y.Kind != yaml.MappingNode {
+		return nil
+	}
+	pairs := make([]Pair, 0, len(y.Content)/2)
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		if y.Content[i].Tag == "!!merge" {
+			for _, m := range merged(Node{y.Content[i+1], n.where}) {
+				if m.y != n.y {
+					pairs = append(pairs, m.Pairs()...)
+				}
+			}
+			continue
+		}
+		pairs = append(pairs, Pair{y.Content[i].Value, Node{y.Content[i], n.where}, Node{y.Content[i+1], n.where}})
+	}
+	return pairs
+}
+
+// Text returns a scalar as it is written, without quotes, and "" for other nodes.
+func (n Node) Text() string {
+	y := n.resolved()
+	if y == nil || y.Kind != yaml.ScalarNode || y.ShortTag() == "!!null" {
+		return ""
+	}
+	return y.Value
+}
+
+// Texts returns the scalars of a list, or of the node alone.
+func (n Node) Texts() []string {
+	var texts []string
+	for _, item := range n.List() {
+		texts = append(texts, item.Text())
+	}
+	return texts
+}
+
+// indentation returns how many columns the text of a block scalar stands to the right in its file.
+func (n Node) indentation() int {
+	lines := bytes.Split(n.where.data, []byte("\n"))
+	for i := n.y.Line; i < len(lines); i++ {
+		if text := bytes.TrimLeft(lines[i], " "); len(bytes.TrimSpace(text)) > 0 {
+			return n.where.indent + len(lines[i]) - len(text)
+		}
+	}
+	return n.where.indent
+}
+
+// Unknown returns a remark for each key of a mapping that is none of those known, with the nearest known key. product
+// says what does not know it.
+func (n Node) Unknown(product, subject string, known ...string) []topology.Remark {
+	var remarks []topology.Remark
+	for _, p := range n.Pairs() {
+		if !slices.Contains(known, p.Key) {
+			remarks = append(remarks, topology.Remark{Rule: "F601", At: p.Name.At(), Subject: cmp.Or(subject, p.Key) + " " + p.Key,
+				Text: product + " has no key " + p.Key + " here, so it does nothing", Fix: Meant(p.Key, known)})
+		}
+	}
+	return remarks
+}

@@ -1,0 +1,115 @@
+package source_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/importer/source"
+)
+
+const stream = `# a stream
+a: {n: 3, t: "{{ .Values.t }}", bad: many}
+---
+b: [
+---
+kind: ConfigMap
+data:
+  app.yml: |
+    x:
+      y: 5
+  one.line: "z: 6"
+`
+
+func TestOneBrokenDocumentIsARemarkAndTheOthersAreRead(t *testing.T) {
+	docs, remarks := source.YAML("f.yaml", []byte(stream))
+	if len(docs) != 2 || len(remarks) != 1 || remarks[0].Rule != "F702" || remarks[0].At.File != "f.yaml" {
+		t.Fatalf("%d documents, remarks %+v", len(docs), remarks)
+	}
+	if got := remarks[0].At.Line; got < 4 || got > 5 {
+		t.Errorf("the broken document is said to be in line %d", got)
+	}
+	if got := docs[1].Root.Get("kind").At().String(); got != "f.yaml:6:7" {
+		t.Errorf("kind stands at %s", got)
+	}
+}
+
+func TestValuesKnowTheirPlaceAndTemplatesAreUnknown(t *testing.T) {
+	docs, _ := source.YAML("f.yaml", []byte(stream))
+	a := docs[0].Root.Get("a")
+	n, _ := source.Scalar(a.Get("n"), source.Int)
+	if n.String() != "3 (f.yaml:2:8)" {
+		t.Errorf("n is %s", n)
+	}
+	if v, remarks := source.Scalar(a.Get("t"), source.Int); !v.IsUnknown() || len(remarks) != 0 {
+		t.Errorf("t is %s, %v", v, remarks)
+	}
+	if v, remarks := source.Scalar(a.Get("bad"), source.Int); !v.IsUnknown() || len(remarks) != 1 {
+		t.Errorf("bad is %s, %v", v, remarks)
+	}
+	if v, _ := source.Scalar(a.Get("none"), source.Int); !v.IsZero() {
+		t.Errorf("none is %s", v)
+	}
+}
+
+func TestAnEmbeddedFileKeepsThePlacesOfTheOuterOne(t *testing.T) {
+	docs, _ := source.YAML("f.yaml", []byte(stream))
+	for _, c := range []struct{ key, path, want string }{
+		{"app.yml", "x|y", "f.yaml:9:5"}, {"one.line", "z", "f.yaml:11:"},
+	} {
+		inner, remarks := source.Embedded(c.key, docs[1].Root.Get("data", c.key)).Parsed()
+		if len(inner) != 1 || len(remarks) != 0 {
+			t.Fatalf("%s: %d documents, %v", c.key, len(inner), remarks)
+		}
+		if got := inner[0].Root.Pairs()[0].Name.At().String(); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: its first key stands at %s, want %s", c.key, got, c.want)
+		}
+	}
+}
+
+func TestKeysNobodyKnowsAreRemarksWithTheNearest(t *testing.T) {
+	docs, _ := source.YAML("f.yaml", []byte("attemps: 3\nperTryTimeout: 2s\n"))
+	remarks := docs[0].Root.Unknown("Istio", "VirtualService x", "attempts", "perTryTimeout")
+	if len(remarks) != 1 || !strings.Contains(remarks[0].Fix, "attempts") || remarks[0].At.Line != 1 {
+		t.Errorf("%+v", remarks)
+	}
+}
+
+func TestVersionsAreComparedByTheirNumbers(t *testing.T) {
+	for _, c := range []struct {
+		v, w string
+		want bool
+	}{{"1.23", "1.24", true}, {"v1.9.3", "1.24", true}, {"1.24", "1.24", false}, {"1.24.0-rc1", "1.24", false},
+		{"2", "1.24", false}, {"1", "1.24", true}, {"latest", "1.24", false}} {
+		if got := source.Before(c.v, c.w); got != c.want {
+			t.Errorf("Before(%q, %q) is %v", c.v, c.w, got)
+		}
+	}
+}
+
+func FuzzStreamsAreReadWithoutAPanic(f *testing.F) {
+	f.Add([]byte(stream))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("a: &a {<<: *a}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		docs, _ := source.YAML("f", data)
+		for _, d := range docs {
+			walk(d.Root, 0)
+		}
+	})
+}
+
+func walk(n source.Node, depth int) {
+	if depth > 6 {
+		return
+	}
+	for _, p := range n.Pairs() {
+		n.Get(p.Key)
+		walk(p.Value, depth+1)
+	}
+	for _, item := range n.Items() {
+		walk(item, depth+1)
+	}
+	if n.Text() != "" {
+		source.Embedded("x", n).Parsed()
+	}
+}

@@ -1,0 +1,90 @@
+package topology
+
+import (
+	"bytes"
+	"reflect"
+	"strconv"
+
+	"github.com/abate-go/abate/internal/strictyaml"
+	"go.yaml.in/yaml/v3"
+)
+
+var form = strictyaml.Form{Noun: "topology", Key: "perRequest",
+	Least: "at least one call, for example: calls: [{from: checkout, to: orders}]"}
+
+// Parse reads the YAML form. file stands in errors and in the positions of values that name no other place. The error
+// has every mistake, each with its place and what would be right.
+func Parse(file string, data []byte) (Form, error) {
+	var f Form
+	places, errs := form.Decode(file, data, &f)
+	fill(reflect.ValueOf(&f).Elem(), "", func(path string) Position {
+		line, column := places.Place(path)
+		return Position{file, line, column}
+	})
+	if len(errs) > 0 {
+		return f, errs
+	}
+	return f, nil
+}
+
+// located is a Value of any type.
+type located interface{ setPlace(Position) }
+
+func (v *Value[T]) setPlace(at Position) {
+	if v.Origin == Written && v.At.IsZero() {
+		v.At = at
+	}
+}
+
+// fill gives each value that has no place the one of its key.
+func fill(v reflect.Value, path string, place func(string) Position) {
+	if v.CanAddr() {
+		if l, ok := v.Addr().Interface().(located); ok {
+			l.setPlace(place(path))
+			return
+		}
+		if p, ok := v.Addr().Interface().(*Position); ok {
+			if p.IsZero() && path != "" {
+				*p = place(parent(path))
+			}
+			return
+		}
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			key := v.Type().Field(i).Tag.Get("yaml")
+			if at := bytes.IndexByte([]byte(key), ','); at >= 0 {
+				key = key[:at]
+			}
+			if path != "" {
+				key = path + "." + key
+			}
+			fill(v.Field(i), key, place)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			fill(v.Index(i), path+"["+strconv.Itoa(i)+"]", place)
+		}
+	}
+}
+
+func parent(path string) string {
+	for i := len(path) - 1; i > 0; i-- {
+		if path[i] == '.' {
+			return path[:i]
+		}
+	}
+	return path
+}
+
+// YAML returns the form as Parse reads it, each value with its source.
+func (f Form) YAML() []byte {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(f); err != nil {
+		panic("topology: " + err.Error()) // every field is a scalar, a list or a struct
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,67 @@
+package topology
+
+import "time"
+
+// Form is services, the calls between them, and policies that were not yet joined to calls.
+type Form struct {
+	Services []Service `yaml:"services,omitempty"`
+	Calls    []Call    `yaml:"calls,omitempty"`
+	Policies []Policy  `yaml:"policies,omitempty"`
+	Remarks  []Remark  `yaml:"remarks,omitempty"`
+}
+
+// Service is something that is called, or calls.
+type Service struct {
+	Name      string               `yaml:"name"` // "orders", or "orders.shop" with its namespace
+	At        Position             `yaml:"at,omitempty"`
+	Aliases   []string             `yaml:"aliases,omitempty"`   // other names it has in files: hosts, clusters, addresses
+	Replicas  Value[int]           `yaml:"replicas,omitempty"`  // instances that run
+	Rate      Value[float64]       `yaml:"rate,omitempty"`      // requests per second that come from outside; a root has one
+	OwnTime   Value[time.Duration] `yaml:"ownTime,omitempty"`   // of an instance for one request, without its own calls; median
+	OwnTime99 Value[time.Duration] `yaml:"ownTime99,omitempty"` // the same, at the 99th percentile
+	Capacity  Value[float64]       `yaml:"capacity,omitempty"`  // requests per second of all instances together
+	Workers   Value[int]           `yaml:"workers,omitempty"`   // requests that one instance handles at once
+	// AnswersWith is what its callers see when a call of its own has failed: a status, a gRPC code, or "same" when it
+	// passes the outcome on.
+	AnswersWith Value[string] `yaml:"answersWith,omitempty"`
+	Cancels     Value[bool]   `yaml:"cancels,omitempty"` // it stops working when its caller leaves
+	Database    bool          `yaml:"database,omitempty"`
+}
+
+// Call is one edge: each request that From handles makes PerRequest calls of To.
+type Call struct {
+	From       string         `yaml:"from"` // empty for the world outside
+	To         string         `yaml:"to"`
+	At         Position       `yaml:"at,omitempty"`
+	PerRequest Value[float64] `yaml:"perRequest,omitempty"` // first tries for each request of From; absent means 1
+	Unsafe     Value[bool]    `yaml:"unsafe,omitempty"`     // its requests must not be carried out twice
+	Keyed      Value[bool]    `yaml:"keyed,omitempty"`      // an idempotency key protects them
+	Order      Value[int]     `yaml:"order,omitempty"`      // calls of From run by order; those of the same run at once
+	Layers     []Layer        `yaml:"layers,omitempty"`     // outermost first
+}
+
+// Policy is a layer that a file sets for the calls of some callee, by some callers, before they are joined to a Call.
+type Policy struct {
+	Callees   []string `yaml:"callees"`             // names of the callee: any of them is it
+	Callers   []string `yaml:"callers,omitempty"`   // names of callers; none means every caller
+	Namespace string   `yaml:"namespace,omitempty"` // in which short names are looked up first
+	Layer     Layer    `yaml:"layer"`
+}
+
+// Remark is something that an importer noticed while it read: a key nobody knows, a policy that has no effect, a value
+// that could not be read. It becomes a finding of the rule it names.
+type Remark struct {
+	Rule    string   `yaml:"rule"` // the id of the rule: "F601"
+	At      Position `yaml:"at,omitempty"`
+	Subject string   `yaml:"subject,omitempty"` // what it is about, stable when lines move: "VirtualService shop/orders retryOn"
+	Text    string   `yaml:"text"`              // what is wrong, one sentence
+	Fix     string   `yaml:"fix,omitempty"`     // what to do, one sentence
+}
+
+// Add appends everything of other to f.
+func (f *Form) Add(other Form) {
+	f.Services = append(f.Services, other.Services...)
+	f.Calls = append(f.Calls, other.Calls...)
+	f.Policies = append(f.Policies, other.Policies...)
+	f.Remarks = append(f.Remarks, other.Remarks...)
+}

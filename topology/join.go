@@ -1,0 +1,194 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Found is one name in a file that means a service, and the rule by which it was found.
+type Found struct {
+	Name    string
+	Service string
+	Rule    Rule
+	At      Position
+}
+
+// Join returns the form with each policy added as a layer to the calls that it is for, and how each name was found.
+//
+//   - A policy that names its callers makes a call from each of them, if there is none: whoever sets retries for a
+//     dependency calls it.
+//   - A policy for every caller is added to all calls of its callee. If there is none, the callee is taken to be
+//     called from outside.
+//   - Callees and callers that no file describes become services.
+//   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
+//
+// A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
+func (f Form) Join() (Form, []Found) {
+	j := &joining{out: Form{Remarks: slices.Clone(f.Remarks)}}
+	j.out.Services = unite(f.Services)
+	j.names = NewNames(j.out.Services)
+	for _, c := range f.Calls {
+		j.call(c)
+	}
+	for i := range f.Policies {
+		j.implied(&f.Policies[i])
+	}
+	for i := range f.Policies {
+		j.policy(&f.Policies[i])
+	}
+	for i := range j.out.Calls {
+		slices.SortStableFunc(j.out.Calls[i].Layers, func(a, b Layer) int { return int(a.Kind) - int(b.Kind) })
+	}
+	return j.out, j.found
+}
+
+type joining struct {
+	out   Form
+	names *Names
+	found []Found
+}
+
+// service returns the service that a name means, which is a new one if no file describes it.
+func (j *joining) service(name, namespace string, at Position) (string, bool) {
+	if name == "" {
+		return "", true
+	}
+	s, rule := j.names.Find(name, namespace)
+	switch rule {
+	case Ambiguous:
+		j.out.Remarks = append(j.out.Remarks, Remark{Rule: "F701", At: at, Subject: "name " + name,
+			Text: fmt.Sprintf("%q is the name of several services, so nothing was joined by it", name),
+			Fix:  "write the name with its namespace, such as " + Strip(name) + ".NAMESPACE"})
+		return "", false
+	case NotFound:
+		s = Strip(name)
+		if namespace != "" && !strings.Contains(s, ".") {
+			s += "." + strings.ToLower(namespace)
+		}
+		j.out.Services = append(j.out.Services, Service{Name: s, At: at, Aliases: []string{name}})
+		j.names.Add(j.out.Services[len(j.out.Services)-1])
+	}
+	j.found = append(j.found, Found{name, s, rule, at})
+	return s, true
+}
+
+func (j *joining) call(c Call) {
+	from, ok := j.service(c.From, "", c.At)
+	to, known := j.service(c.To, "", c.At)
+	if !ok || !known {
+		return
+	}
+	c.From, c.To, c.Layers = from, to, slices.Clone(c.Layers)
+	for i := range j.out.Calls {
+		if d := &j.out.Calls[i]; d.From == from && d.To == to {
+			d.merge(c)
+			return
+		}
+	}
+	j.out.Calls = append(j.out.Calls, c)
+}
+
+// merge adds what another file says of the same call. What is already known stays.
+func (c *Call) merge(other Call) {
+	c.Layers = append(c.Layers, other.Layers...)
+	keep(&c.PerRequest, other.PerRequest)
+	keep(&c.Unsafe, other.Unsafe)
+	keep(&c.Keyed, other.Keyed)
+	keep(&c.Order, other.Order)
+}
+
+// callee returns the service that a policy is about: the first of its names that a file describes, else its first.
+func (j *joining) callee(p *Policy) (string, bool) {
+	for _, name := range p.Callees {
+		if s, rule := j.names.Find(name, p.Namespace); rule != NotFound && rule != Ambiguous {
+			j.found = append(j.found, Found{name, s, rule, p.Layer.At})
+			return s, true
+		}
+	}
+	if len(p.Callees) == 0 {
+		return "", false
+	}
+	return j.service(p.Callees[0], p.Namespace, p.Layer.At)
+}
+
+// implied adds the calls that must exist because somebody set a policy for them.
+func (j *joining) implied(p *Policy) {
+	if len(p.Callers) == 0 {
+		return
+	}
+	to, ok := j.callee(p)
+	if !ok {
+		return
+	}
+	for _, caller := range p.Callers {
+		if from, known := j.service(caller, p.Namespace, p.Layer.At); known && from != to {
+			j.call(Call{From: from, To: to, At: p.Layer.At})
+		}
+	}
+}
+
+func (j *joining) policy(p *Policy) {
+	to, ok := j.callee(p)
+	if !ok {
+		return
+	}
+	var from []string
+	for _, caller := range p.Callers {
+		if s, rule := j.names.Find(caller, p.Namespace); rule != NotFound && rule != Ambiguous {
+			from = append(from, s)
+		}
+	}
+	joined := false
+	for i := range j.out.Calls {
+		c := &j.out.Calls[i]
+		if c.To == to && (len(p.Callers) == 0 || slices.Contains(from, c.From)) {
+			c.Layers = append(c.Layers, p.Layer)
+			joined = true
+		}
+	}
+	if !joined && len(p.Callers) == 0 {
+		j.out.Calls = append(j.out.Calls, Call{To: to, At: p.Layer.At, Layers: []Layer{p.Layer}})
+	}
+}
+
+// unite puts what several files say of one service together. What the first says stays.
+func unite(services []Service) []Service {
+	var out []Service
+	at := map[string]int{}
+	for _, s := range services {
+		key := Strip(s.Name)
+		i, seen := at[key]
+		if !seen {
+			at[key] = len(out)
+			s.Aliases = slices.Clone(s.Aliases)
+			out = append(out, s)
+			continue
+		}
+		out[i].merge(s)
+	}
+	return out
+}
+
+func (s *Service) merge(other Service) {
+	for _, a := range other.Aliases {
+		if !slices.Contains(s.Aliases, a) {
+			s.Aliases = append(s.Aliases, a)
+		}
+	}
+	keep(&s.Replicas, other.Replicas)
+	keep(&s.Rate, other.Rate)
+	keep(&s.OwnTime, other.OwnTime)
+	keep(&s.OwnTime99, other.OwnTime99)
+	keep(&s.Capacity, other.Capacity)
+	keep(&s.Workers, other.Workers)
+	keep(&s.AnswersWith, other.AnswersWith)
+	keep(&s.Cancels, other.Cancels)
+	s.Database = s.Database || other.Database
+}
+
+func keep[T Scalar](v *Value[T], other Value[T]) {
+	if v.IsZero() {
+		*v = other
+	}
+}

@@ -1,0 +1,80 @@
+package topology_test
+
+import (
+	"testing"
+
+	"github.com/abate-go/abate/topology"
+)
+
+func TestNamesAreFoundByTheRulesThatAreListed(t *testing.T) {
+	names := topology.NewNames([]topology.Service{{Name: "orders.shop"}, {Name: "orders.test"}, {Name: "db"},
+		{Name: "pay.shop", Aliases: []string{"https://payments.example.com/v1", "10.0.0.7:9000"}}})
+	for _, c := range []struct {
+		name, namespace, want string
+		rule                  topology.Rule
+	}{
+		{"orders.shop", "", "orders.shop", topology.ByName},
+		{"orders.shop.svc.cluster.local:8080", "", "orders.shop", topology.ByName},
+		{"outbound|8080||orders.test.svc.cluster.local", "", "orders.test", topology.ByName},
+		{"http://Orders.shop.svc/", "", "orders.shop", topology.ByName},
+		{"orders", "test", "orders.test", topology.ByNamespace},
+		{"orders", "", "", topology.Ambiguous},
+		{"orders", "elsewhere", "", topology.Ambiguous},
+		{"orders.elsewhere", "", "", topology.NotFound},
+		{"payments.example.com", "", "pay.shop", topology.ByAlias},
+		{"10.0.0.7", "", "pay.shop", topology.ByAlias},
+		{"10.0.0.8:9000", "", "", topology.NotFound},
+		{"pay", "", "pay.shop", topology.ByLabel},
+		{"db.shop", "", "db", topology.ByLabel},
+	} {
+		got, rule := names.Find(c.name, c.namespace)
+		if got != c.want || rule != c.rule {
+			t.Errorf("%q in %q is %q by %q; want %q by %q", c.name, c.namespace, got, rule, c.want, c.rule)
+		}
+	}
+}
+
+func layer(kind topology.Kind, name string) topology.Layer {
+	return topology.Layer{Kind: kind, Name: name}
+}
+
+func TestPoliciesBecomeLayersOfTheCallsTheyAreFor(t *testing.T) {
+	f := topology.Form{
+		Services: []topology.Service{{Name: "checkout.shop"}, {Name: "orders.shop"}},
+		Calls:    []topology.Call{{From: "checkout.shop", To: "orders.shop"}},
+		Policies: []topology.Policy{
+			{Callees: []string{"orders.shop.svc.cluster.local"}, Layer: layer(topology.SidecarOut, "mesh")},
+			{Callees: []string{"orders"}, Namespace: "shop", Callers: []string{"checkout"}, Layer: layer(topology.Client, "library")},
+			{Callees: []string{"orders-db"}, Namespace: "shop", Callers: []string{"orders"}, Layer: layer(topology.Client, "driver")},
+			{Callees: []string{"mail.shop"}, Layer: layer(topology.SidecarOut, "mail")},
+		},
+	}
+	joined, _ := f.Join()
+	got := map[string][]string{}
+	for _, c := range joined.Calls {
+		for _, l := range c.Layers {
+			got[c.From+">"+c.To] = append(got[c.From+">"+c.To], l.Name)
+		}
+	}
+	for call, want := range map[string][]string{"checkout.shop>orders.shop": {"library", "mesh"},
+		"orders.shop>orders-db.shop": {"driver"}, ">mail.shop": {"mail"}} {
+		if len(got[call]) != len(want) || got[call][0] != want[0] {
+			t.Errorf("%s has the layers %q, want %q", call, got[call], want)
+		}
+	}
+	if len(joined.Calls) != 3 {
+		t.Errorf("%d calls, want 3", len(joined.Calls))
+	}
+	if len(f.Calls[0].Layers) != 0 {
+		t.Error("the form that was given has changed")
+	}
+}
+
+func TestANameOfSeveralServicesIsARemarkAndJoinsNothing(t *testing.T) {
+	f := topology.Form{Services: []topology.Service{{Name: "db.a"}, {Name: "db.b"}},
+		Policies: []topology.Policy{{Callees: []string{"db"}, Layer: layer(topology.Client, "x")}}}
+	joined, _ := f.Join()
+	if len(joined.Calls) != 0 || len(joined.Remarks) != 1 || joined.Remarks[0].Rule != "F701" {
+		t.Errorf("got %+v", joined)
+	}
+}
