@@ -12,7 +12,6 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
-	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
 )
 
@@ -189,7 +188,7 @@ func TestWhoMayNotWaitForASignEndsAtOnce(t *testing.T) {
 		fn       func(context.Context) (int, error)
 		after    time.Duration
 	}{
-		{"a permit of the bulkhead", func(p *abate.Policy) { p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 10} }, s2, nil, 0},
+		{"a permit of the bulkhead", func(p *abate.Policy) { p.Bulkhead.MaxConcurrentCalls = 10 }, s2, nil, 0},
 		{"the file says so", func(p *abate.Policy) { p.CircuitBreaker.WhileOpen = breaker.Refuse }, s2, nil, 0},
 		{"no budget", func(p *abate.Policy) { p.RetryBudget = budget.Config{Ratio: 0.0001, Reserve: 0.5} }, s2, nil, 0},
 		{"no time", func(*abate.Policy) {}, 15 * ms, nil, 0},

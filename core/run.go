@@ -87,8 +87,8 @@ func roomFor(op any) *attemptContext {
 // unless a later step of the call was refused; the attempt's context lives until the Release is Done. While a call
 // waits in a line for another attempt it keeps the last one's value, with which it ends if it waits in vain: an
 // operation whose values depend on the attempt's context has a method Keep(T), which makes them last without it. With a
-// hedge policy and an operation that agrees, copies run on goroutines of their own, the first always on the caller's. Run
-// returns when the first attempt has: a copy that loses is cancelled, and its value discarded.
+// hedge policy and an operation that agrees, copies run on goroutines of their own, the first always on the caller's.
+// Run returns when the first attempt has: a copy that loses is cancelled, and its value discarded.
 func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, error) {
 	if g.inForce().hedge != nil && op.MayHedge() {
 		r := &race[T]{ctx: ctx, op: op}

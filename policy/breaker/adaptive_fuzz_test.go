@@ -111,8 +111,8 @@ func (x *adaptiveRig) drop(w *breaker.Waiter) {
 
 func (x *adaptiveRig) check() {
 	st := x.b.Snapshot(x.now)
-	if st.Probes < 0 || st.Learned.Held+st.Learned.Waiting > len(x.held) || st.Learned.Waiting > 4 || st.Learned.InFlight < 0 || st.Learned.Surprise < 0 ||
-		st.Learned.Overdue < 0 {
+	if l := st.Learned; st.Probes < 0 || l.Held+l.Waiting > len(x.held) || l.Waiting > 4 || l.InFlight < 0 ||
+		l.Surprise < 0 || l.Overdue < 0 {
 		x.t.Fatalf("%+v, %d held", st, len(x.held))
 	}
 }

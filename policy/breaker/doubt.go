@@ -68,8 +68,8 @@ func hangs(a *adaptive, now, began time.Duration) bool {
 	return a.learned.surprise(now-began) < rare || a.flights.began(a.good-overdue, now-overdue) > 0
 }
 
-// lifeless reports whether there were other failures since the last success than chance explains, by the surprise at all
-// of them.
+// lifeless reports whether there were other failures since the last success than chance explains, by the surprise at
+// all of them.
 func (l *learned) lifeless(failing float32) bool {
 	return l.successes > 0 && failing-l.surprise(math.MaxInt64) > rare
 }

@@ -8,7 +8,8 @@ import (
 // Never is the time of Hold and Look for a waiter that need not look: it is woken.
 const Never time.Duration = math.MaxInt64
 
-// Waiter is one call that waits for a circuit that is not closed, or for a sign of life. It is used for one wait, and must not move meanwhile.
+// Waiter is one call that waits for a circuit that is not closed, or for a sign of life. It is used for one wait, and
+// must not move meanwhile.
 type Waiter struct {
 	// Wake is called when the call should Look: in the goroutine of whoever makes it so, under no lock. It should only
 	// signal. It may be called while Hold, Look or Leave has not returned yet, and once more than needed.

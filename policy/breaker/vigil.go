@@ -45,8 +45,9 @@ func (v *vigil) next(now, usual time.Duration) *Waiter {
 	return nil
 }
 
-// answered takes a success. The first one makes room for one retry, and that of a retry for one more, as long as nothing
-// stands in a queue: so they double in a round trip. One that comes late takes half of the room away, once in a round.
+// answered takes a success. The first one makes room for one retry, and that of a retry for one more, as long as
+// nothing stands in a queue: so they double in a round trip. One that comes late takes half of the room away, once in a
+// round.
 func (v *vigil) answered(began, age, usual, tardy time.Duration, f flight, last uint32) {
 	v.sign = max(v.sign, began)
 	switch {
