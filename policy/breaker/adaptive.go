@@ -34,7 +34,6 @@ type adaptive struct {
 	learned learned
 	flights flights
 	line    line
-	vigil   vigil
 	congestion
 	doubts doubts // used while judging only
 
@@ -58,6 +57,8 @@ type adaptive struct {
 	probeAt  time.Duration // open: when the next probe may be sent
 	out      int           // attempts of this round that are out
 	limited  time.Duration // half-open: when somebody was kept out last
+
+	vigil vigil
 }
 
 // current returns the state.
@@ -235,7 +236,9 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 		}
 		change = a.missed(now, age, serial, r, age >= late)
 	}
-	tended(a, p.start, age, flight, r)
+	if !a.vigil.idle() {
+		tended(a, p.start, age, serial, flight.waited, r)
+	}
 	if a.flights.out == 0 {
 		a.idle = now
 	}

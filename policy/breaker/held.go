@@ -183,7 +183,10 @@ func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 			woken = append(woken, w)
 		}
 	}
-	return signalled(a, now, woken)
+	if a.vigil.line.newest != nil && a.current() == Closed {
+		woken = signalled(a, now, woken)
+	}
+	return woken
 }
 
 // wake wakes waiters. No lock is held.

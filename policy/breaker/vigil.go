@@ -48,25 +48,25 @@ func (v *vigil) next(now, usual time.Duration) *Waiter {
 // answered takes a success. The first one makes room for one retry, and that of a retry for one more, as long as
 // nothing stands in a queue: so they double in a round trip. One that comes late takes half of the room away, once in a
 // round.
-func (v *vigil) answered(began, age, usual, tardy time.Duration, f flight, last uint32) {
+func (v *vigil) answered(began, age, usual, tardy time.Duration, waited, fresh bool, last uint32) {
 	v.sign = max(v.sign, began)
 	switch {
 	case v.places < 1:
 		v.places, v.cut = 1, last
-	case f.waited && age <= 2*usual:
+	case waited && age <= 2*usual:
 		v.places++
-	case age > tardy && since(f.serial, v.cut):
+	case age > tardy && fresh:
 		v.shrink(last)
 	}
 }
 
-// failed takes a failure. That of a retry takes half of the room away, once in a round; where nothing but failures is
-// known again, all of it is gone.
-func (v *vigil) failed(f flight, lifeless bool, last uint32) {
+// failed takes a failure. That of a retry of this round (fresh) takes half of the room away; where nothing but failures
+// is known again, all of it is gone.
+func (v *vigil) failed(fresh, lifeless bool, last uint32) {
 	switch {
 	case lifeless:
 		v.places = 0
-	case f.waited && since(f.serial, v.cut):
+	case fresh:
 		v.shrink(last)
 	}
 }
@@ -78,13 +78,10 @@ func (v *vigil) shrink(last uint32) {
 	v.cut = last
 }
 
-// signalled lets those go on for whom a sign of life has come, as far as retries may. It returns them, to be woken.
+// signalled lets those go on for whom a sign of life has come, as far as retries may, while the circuit is closed. It
+// returns them, to be woken.
 func signalled(a *adaptive, now time.Duration, woken []*Waiter) []*Waiter {
-	for a.vigil.line.newest != nil && a.current() == Closed {
-		w := a.vigil.next(now, a.learned.smoothed)
-		if w == nil {
-			break
-		}
+	for w := a.vigil.next(now, a.learned.smoothed); w != nil; w = a.vigil.next(now, a.learned.smoothed) {
 		w.permit, w.admitted = a.begin(now, w.patience), true
 		a.flights.places[w.permit.mark].waited = true
 		a.vigil.out++
@@ -94,16 +91,15 @@ func signalled(a *adaptive, now time.Duration, woken []*Waiter) []*Waiter {
 }
 
 // tended keeps the vigil up with the end of an attempt.
-func tended(a *adaptive, began, age time.Duration, f flight, r Result) {
+func tended(a *adaptive, began, age time.Duration, serial uint32, waited bool, r Result) {
 	v := &a.vigil
-	if f.waited {
+	if waited {
 		v.out--
 	}
 	switch {
-	case v.idle():
 	case r == Success:
-		v.answered(began, age, a.usual, a.tardy(), f, a.flights.serial)
+		v.answered(began, age, a.usual, a.tardy(), waited, since(serial, v.cut), a.flights.serial)
 	case r == Failure || r == Costly:
-		v.failed(f, a.learned.lifeless(a.failing), a.flights.serial)
+		v.failed(waited && since(serial, v.cut), a.learned.lifeless(a.failing), a.flights.serial)
 	}
 }
