@@ -242,6 +242,9 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 	if a.flights.out == 0 {
 		a.idle = now
 	}
+	if a.line.newest == nil && a.vigil.line.newest == nil { // as usual
+		return nil, change
+	}
 	return a.release(now), change
 }
 
