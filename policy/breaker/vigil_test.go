@@ -1,6 +1,7 @@
 package breaker_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -222,6 +223,10 @@ func TestTheOldestLeavesForTheNewest(t *testing.T) {
 	x.fails(1, s, 3)
 	if st := x.b.Snapshot(x.now); st.Learned.Waiting != 3 || woken != 1 {
 		t.Errorf("%d wait, and the oldest was woken %d times", st.Learned.Waiting, woken)
+	}
+	st := x.b.Snapshot(x.now)
+	if text := st.Explain(); !strings.HasPrefix(text, "Nothing but failures since the last answer; 3 calls wait") {
+		t.Errorf("%q", text)
 	}
 	if _, v, _ := x.b.Look(x.now, oldest); v != breaker.Refused {
 		t.Errorf("the oldest: %v", v)
