@@ -62,7 +62,7 @@ func (c *Call) attempt(now time.Duration) Step {
 		case reason == ErrCircuitOpen && hopeful(c, now):
 			return comeAgain(c, now, untilProbe(c, now), reason)
 		case reason == ErrCircuitOpen && mayHold(c):
-			c.barred = true
+			c.awaits = openCircuit
 			return Step{Action: Queue}
 		}
 		return c.stop(now, reason)

@@ -38,7 +38,12 @@ type Call struct {
 	told      bool   // by the callee: do not try again
 	reserved  bool   // the next attempt's turn has been taken from the rate limit
 	token     bool   // an extra attempt has been taken from the tree, and is not sent yet
+<<<<<<< HEAD
 	barred    bool   // the circuit has refused an attempt that may wait for it
+=======
+	awaits    awaits // what it is to be put in a line for
+	lastClass Class
+>>>>>>> life
 	failed    failed
 	main      attemptCopy // the current attempt
 	last      error       // the last failed attempt's error
@@ -90,10 +95,10 @@ func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
 	return c.stop(now, cause)
 }
 
-// Enqueue puts the call in the queue that it needs a place of, after a Queue step: the bulkhead's, or that of an open
-// circuit. w must not move until the call leaves the queue.
+// Enqueue puts the call in the queue that it needs a place of, after a Queue step: the bulkhead's, that of an open
+// circuit, or that of those who wait for a sign of life. w must not move until the call leaves the queue.
 func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
-	if c.barred {
+	if c.awaits != nothing {
 		return hold(c, now, w)
 	}
 	w.Until, w.Again = c.s.patience(now, c.deadline), c.place == away
@@ -217,11 +222,17 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 		switch {
 		case s.breaker.Rejecting(now) && !hopeful(c, now) && (scarce(c) || !mayHold(c)):
 			return c.stop(now, ErrCircuitOpen)
+<<<<<<< HEAD
 		case !o.Unsent && s.breaker.Discourages(now, c.main.start, scarce(c)):
 			if now >= c.deadline {
 				return c.stop(now, ErrDeadline)
 			}
 			return c.stop(now, ErrSilent)
+=======
+		}
+		if step := doubted(c, now, o); step.Action != 0 {
+			return step
+>>>>>>> life
 		}
 	}
 	q := retry.Question{Retries: int(c.retries), Elsewhere: int(c.below), Elapsed: now - c.start, Previous: c.delay,

@@ -47,6 +47,9 @@ func (r *race[T]) run(g *Guard) (T, Release, error) {
 			continue
 		}
 		step = r.attempt(step.Until)
+		if step.Action == Queue && r.winner != nil {
+			keep(r.op, r.v)
+		}
 	}
 	r.returned = true
 	return r.v, Release{r.winner, r.answer()}, step.Err
@@ -68,8 +71,20 @@ func (r *race[T]) adorn(limit *attemptContext, n int) {
 	}
 }
 
+// forget discards what the last attempt has brought, because there is another one.
+func (r *race[T]) forget() {
+	if winner := r.winner; winner != nil {
+		var none T
+		v := r.v
+		r.v, r.winner = none, nil
+		defer winner.end()
+		r.op.Discard(v)
+	}
+}
+
 // attempt runs one attempt with its hedges until it is decided and the first copy is back.
 func (r *race[T]) attempt(deadline time.Duration) Step {
+	r.forget()
 	r.mu.Lock()
 	r.round++
 	r.decided, r.wake = false, nil
@@ -172,7 +187,7 @@ func (r *race[T]) settle(round, c int, limit *attemptContext, v T, o Outcome) (k
 		return false
 	}
 	r.decide(step)
-	if kept = step.Action == Finish; kept {
+	if kept = step.Action == Finish || step.Action == Queue; kept {
 		r.v, r.winner, r.limits[c] = v, limit, nil
 	}
 	r.cancelCopies()
@@ -241,7 +256,6 @@ func (r *race[T]) leaving() (lost bool, v T, winner *attemptContext) {
 		return false, v, nil
 	case !r.over:
 		r.giveUp()
-		return false, v, nil
 	}
 	return r.winner != nil, r.v, r.winner
 }
