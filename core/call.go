@@ -38,12 +38,7 @@ type Call struct {
 	told      bool   // by the callee: do not try again
 	reserved  bool   // the next attempt's turn has been taken from the rate limit
 	token     bool   // an extra attempt has been taken from the tree, and is not sent yet
-<<<<<<< HEAD
-	barred    bool   // the circuit has refused an attempt that may wait for it
-=======
 	awaits    awaits // what it is to be put in a line for
-	lastClass Class
->>>>>>> life
 	failed    failed
 	main      attemptCopy // the current attempt
 	last      error       // the last failed attempt's error
@@ -222,17 +217,9 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 		switch {
 		case s.breaker.Rejecting(now) && !hopeful(c, now) && (scarce(c) || !mayHold(c)):
 			return c.stop(now, ErrCircuitOpen)
-<<<<<<< HEAD
-		case !o.Unsent && s.breaker.Discourages(now, c.main.start, scarce(c)):
-			if now >= c.deadline {
-				return c.stop(now, ErrDeadline)
-			}
-			return c.stop(now, ErrSilent)
-=======
 		}
 		if step := doubted(c, now, o); step.Action != 0 {
 			return step
->>>>>>> life
 		}
 	}
 	q := retry.Question{Retries: int(c.retries), Elsewhere: int(c.below), Elapsed: now - c.start, Previous: c.delay,
