@@ -35,7 +35,7 @@ func (s *servers) chooseReady(n int32, ai uint32) int32 {
 // overloads ends a replica that has more requests than it can keep, as soon as this moment is over.
 func (s *servers) overloads(i int32) {
 	r := &s.replicas[i]
-	if r.load() < s.world.nodes[r.node].crashes || r.dying {
+	if r.busy+r.waiting < s.world.nodes[r.node].crashes || r.dying {
 		return
 	}
 	r.dying = true
