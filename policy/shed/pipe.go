@@ -45,6 +45,8 @@ type pipe struct {
 	least, last time.Duration // the quickest success in the window, the mean of the last one with any
 	sum         float64
 	n           int
+	answers     int // of n
+	took        float64
 	before      view // the counters as the window began
 	ring        [16]passed
 	at          int
@@ -66,18 +68,24 @@ type passed struct {
 type view struct {
 	inFlight           int
 	ok, ended, arrived uint32
-	late               uint32 // of ok
+	late               uint32 // given up after half of the patience
 	held               bool
 	patience           time.Duration
 }
 
-func (b *pipe) sample(sojourn time.Duration) {
+// sample takes into account how long a request took. One that its caller has given up would have taken longer; nobody
+// knows how much, so it says that requests stand, and not what they take.
+func (b *pipe) sample(sojourn time.Duration, answered bool) {
 	sojourn = min(max(sojourn, 1), longest)
 	if b.n == 0 || sojourn < b.least {
 		b.least = sojourn
 	}
 	b.sum += float64(sojourn)
 	b.n++
+	if answered {
+		b.took += float64(sojourn)
+		b.answers++
+	}
 }
 
 // windowOf is how long a window lasts.
@@ -125,8 +133,8 @@ func (b *pipe) close(now time.Duration, v view) {
 		b.ready = b.total >= enough && float64(now-b.first) > warm*mean
 	}
 	b.total = min(b.total+int(ok), enough)
-	if b.n > 0 && b.ready && !b.standing && (!b.engaged || mean < b.base) {
-		b.learn(mean)
+	if takes := b.took / float64(max(b.answers, 1)); b.answers > 0 && b.ready && !b.standing && (!b.engaged || takes < b.base) {
+		b.learn(takes)
 	}
 	thr := b.throughput()
 	if !b.engaged {
@@ -139,7 +147,7 @@ func (b *pipe) close(now time.Duration, v view) {
 		b.engaged = b.quiet <= quietFor || b.standing
 		b.steer(now, v, t, thr)
 	}
-	b.before, b.begin, b.n, b.sum = v, now, 0, 0
+	b.before, b.begin, b.n, b.sum, b.answers, b.took = v, now, 0, 0, 0, 0
 }
 
 // listen notices when something has arrived and nothing has ended since.
@@ -154,7 +162,7 @@ func (b *pipe) listen(now time.Duration, v view) {
 
 // learn learns from the mean of a window in which nothing stood.
 func (b *pipe) learn(mean float64) {
-	w := float64(min(b.n, 16)) / 64
+	w := float64(min(b.answers, 16)) / 64
 	if b.base == 0 {
 		b.base = mean
 	}
@@ -211,10 +219,10 @@ type thinning struct {
 // judge looks at a round: enough answers, and long enough that all that was let in before it has ended.
 func (h *thinning) judge(now time.Duration, v view) {
 	ok, late := v.ok-h.began.ok, v.late-h.began.late
-	if ok < judged || now-h.at < v.patience {
+	if ok+late < judged || now-h.at < v.patience {
 		return
 	}
-	inTime := float64(ok-late) / float64(now-h.at)
+	inTime := float64(ok) / float64(now-h.at)
 	switch {
 	case h.before > 0 && inTime < h.before*helps:
 		h.cut, h.before = min(2*h.cut, 1), 0
@@ -223,7 +231,7 @@ func (h *thinning) judge(now time.Duration, v view) {
 	case h.rounds > 0:
 		h.rounds--
 		h.before = 0
-	case v.held && float64(late) > tooLate*float64(ok):
+	case v.held && float64(late) > tooLate*float64(ok+late):
 		h.cut, h.before = max(h.cut/2, 1.0/64), inTime
 	default:
 		h.before = 0

@@ -30,7 +30,7 @@ type Shedder struct {
 	_        [16]byte
 	waits    atomic.Int64  // mean time that arrivals have left
 	ended    atomic.Uint64 // successes below, all above
-	late     atomic.Uint32 // of the successes
+	late     atomic.Uint32 // given up late
 
 	arrived arrivals
 	cpu     processor
@@ -273,11 +273,7 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 	}
 	s.count(p.caller, -1)
 	if s.bbr.Load() {
-		if r == Done || r == Dropped && (now-p.start) > time.Duration(s.halfT.Load()) {
-			if r == Dropped {
-				s.late.Add(1)
-			}
-			r = Done
+		if r == Done {
 			s.ended.Add(1<<32 + 1)
 		} else {
 			s.ended.Add(1 << 32)
@@ -315,8 +311,11 @@ func (s *Shedder) result(now time.Duration, p Permit, r Result) {
 	now = s.lock(now)
 	changed := false
 	if s.c.Concurrency == BBR {
-		if r == Done {
-			s.pipe.sample(now - p.start)
+		if took := now - p.start; r == Done {
+			s.pipe.sample(took, true)
+		} else if took > time.Duration(s.halfT.Load()) { // given up
+			s.late.Add(1)
+			s.pipe.sample(took, false)
 		}
 		if now-s.pipe.begin >= windowOf(s.patience()) {
 			s.window(now, &woken)
