@@ -116,6 +116,7 @@ func (l *assumptions) fleet(f *scenario.Fleet) {
 	if f.Consumes() {
 		return
 	}
+	l.sessions(f)
 	patience := "for ever"
 	if f.Patience > 0 {
 		patience = f.Patience.String()
@@ -221,6 +222,11 @@ func (l *assumptions) calls(path, caller string, calls []scenario.Call, v *scena
 			l.add(path+".calls."+c.To+".connect", value, value == "at once", "how the pool opens a connection for an attempt "+
 				"that finds none free; who waits for one does not take another that becomes free meanwhile")
 		}
+		if c := &calls[i]; v.SharesBudget(caller, c.To) {
+			l.add(path+".calls."+c.To+".retryBudget.fleet", "exchanged every 200 ms", true, "what an instance offers and asks "+
+				"for is decided by its budget; Redis answers after its latency, and what is under way when a fault cuts the way "+
+				"is lost")
+		}
 		if c := &calls[i]; v.NaiveCall(caller, c) {
 			l.add(path+".calls."+c.To+".naive", "true", false, "no deadline, attempt number, priority or allowance is sent, "+
 				"and what an answer says of Retry-After, of attempts behind it or of not coming again is ignored")
@@ -273,7 +279,7 @@ func NotModelled(s *scenario.Scenario) []string {
 		"deadlines across hops: a service does not know how long its caller will wait, unless it stands behind a gate or "+
 			"its queue has dropExpired",
 		"idempotency, authentication, TLS and routes of a gate: every request is new, known and trusted",
-		"what guards share through Redis (fleet: true): each has its own budget and breaker")
+		"breakers that share findings through Redis (fleet: true): each has its own; retry budgets do share")
 	if slices.ContainsFunc(s.Clients, func(f scenario.Fleet) bool { return f.Consumes() }) {
 		list = append(list, "rebalances, consumers and brokers that fail, fetches and commits: no partition changes hands, "+
 			"and no message is lost or delivered twice on the way")

@@ -72,3 +72,17 @@ func startOf(s *scenario.Start) string {
 	}
 	return strings.Join(words, ", ")
 }
+
+// sessions adds how users hold theirs.
+func (l *assumptions) sessions(f *scenario.Fleet) {
+	if !f.HoldsSessions() {
+		return
+	}
+	lasts := "until it is cut"
+	if !f.Session.Lasts.IsZero() {
+		lasts = f.Session.Lasts.String()
+	}
+	l.add("clients."+f.Name+".session", lasts+", back after "+f.Session.Returns.String(), false,
+		"all users hold one when the run begins, spread evenly over the replicas; a restart, or connections that are "+
+			"refused, cuts those of a replica at once, and no other trouble does; what is sent over a session is not modelled")
+}

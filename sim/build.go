@@ -56,6 +56,8 @@ func faultText(f *scenario.Fault, length time.Duration) FaultText {
 		text = fmt.Sprintf("%s has %s of its capacity", target, percent(f.Factor))
 	case scenario.SurgeFault:
 		text += fmt.Sprintf(" ×%.4g", f.Factor)
+	case scenario.RedisFault:
+		text = target + " cannot reach Redis"
 	case scenario.OperatorFault:
 		text = "operator: " + f.Action + " " + target
 	case scenario.DeployFault:

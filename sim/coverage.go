@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/abate-go/abate/sim/engine"
@@ -41,7 +42,7 @@ func unmentioned(s *scenario.Scenario, expected []expect.Expectation, all []outc
 	}
 	for k := range s.Clients {
 		name := s.Clients[k].Name
-		if n, _ := collapsedIn(all, k); n > 0 && !spoken(expected, name, len(s.Clients)) {
+		if n, _ := collapsedIn(all, k); n > 0 && !spoken(s, expected, name) {
 			list = append(list, fmt.Sprintf("%s collapsed in %d of %d runs, and no expectation is about that: add "+
 				"collapse(%s) < 10%%", name, n, len(all), name))
 		}
@@ -51,20 +52,20 @@ func unmentioned(s *scenario.Scenario, expected []expect.Expectation, all []outc
 
 // spoken reports whether an expectation is about how a fleet ends. Of several fleets together, only collapse and
 // recovery are about each of them.
-func spoken(expected []expect.Expectation, fleet string, fleets int) bool {
-	for i := range expected {
-		switch x := &expected[i]; x.Measure {
+func spoken(s *scenario.Scenario, expected []expect.Expectation, fleet string) bool {
+	return slices.ContainsFunc(expected, func(x expect.Expectation) bool {
+		own := x.Subject == fleet || x.Subject == "" && len(s.Clients) == 1
+		upper := x.Op == expect.Below || x.Op == expect.AtMost
+		switch x.Measure {
 		case "collapse", "recovery":
-			if x.Subject == "" || x.Subject == fleet {
-				return true
-			}
-		case "goodput", "failures", "served", "userVisible", "drained":
-			if x.Subject == fleet || x.Subject == "" && fleets == 1 {
-				return true
-			}
+			return own || x.Subject == ""
+		case "goodput": // that it is down, or that it is not; at the end
+			return own && x.Window == expect.After && (upper || x.Value >= s.Model.Collapsed)
+		case "failures":
+			return own && x.Window == expect.After && (!upper || x.Value <= 1-s.Model.Collapsed)
 		}
-	}
-	return false
+		return own && (x.Measure == "served" || x.Measure == "userVisible" || x.Measure == "drained")
+	})
 }
 
 // tooFew names the expectations that so few runs as may be made cannot show.

@@ -72,6 +72,14 @@ func TestWhatAVerdictDoesNotCoverStandsBesideIt(t *testing.T) {
 			"shop in trouble: no fault reaches it or what it calls",
 			"how far the cliff is: the margin was not searched"}},
 		"one of two": {minority(`expect: ["collapse(shop) < 10%"]`), []string{"batch collapsed in 40 of 40 runs"}},
+		"a dead fleet whose good days are asked about": {hanging(200, "") +
+			`expect: ["goodput > 10%", "goodput(before) > 95%"]`,
+			[]string{"shop collapsed in 40 of 40 runs, and no expectation is about that: add collapse(shop) < 10%"}},
+		"a dead fleet that may be half dead": {hanging(200, "") +
+			`expect: ["failures(after) < 99.99%", "goodput(during) < 90%"]`,
+			[]string{"shop collapsed in 40 of 40 runs, and no expectation is about that: add collapse(shop) < 10%"}},
+		"a dead fleet that is expected to be": {hanging(200, "") + `expect: ["goodput(after) < 50%"]`,
+			[]string{"how far the cliff"}},
 		"it is asked about": {minority(`expect: ["collapse(batch) > 90%"]`), []string{"batch: only ",
 			"shop in trouble", "how far the cliff"}},
 		"a measure that is none": {"duration: 10s\nclients: {f: {rate: 100, calls: [s]}}\nservices: {s: {}}\nfaults: " +

@@ -43,33 +43,47 @@ func standardMeasures(s *scenario.Scenario, v *scenario.Variant) []expect.Expect
 		add("latency", "", w, 0.99)
 	}
 	consumerMeasures(s, v, last, add)
-	for _, service := range s.ServicesOf(v) {
-		add("amplification", service.Name, expect.All, 0)
-		for _, w := range windows {
-			if w != expect.All {
-				add("amplification", service.Name, w, 0)
+	services := s.ServicesOf(v)
+	for i := range services {
+		serviceMeasures(s, &services[i], windows, add)
+		if name := services[i].Name; gated(s, name) {
+			for _, p := range priorities(s, v) {
+				all = append(all, expect.Expectation{Measure: "shed", Subject: name, Priority: p})
 			}
-		}
-		for _, w := range windows {
-			add("attempts", service.Name, w, 0)
-		}
-		add("peak", service.Name, expect.All, 0)
-		if service.Workers > 0 {
-			add("queueWait", service.Name, last, 0.99)
-			add("queue", service.Name, expect.All, 0)
-			add("utilization", service.Name, windows[0], 0)
-			add("waste", service.Name, last, 0)
-		}
-		if gated(s, service.Name) {
-			gateMeasures(service.Name, windows, add)
-		}
-		if service.Connections.Max > 0 {
-			add("connections", service.Name, expect.All, 0)
-			add("connectPeak", service.Name, expect.All, 0)
-			add("unopened", service.Name, expect.All, 0)
 		}
 	}
 	return all
+}
+
+// serviceMeasures adds what is measured of a service.
+func serviceMeasures(s *scenario.Scenario, service *scenario.Service, windows []expect.Window,
+	add func(measure, subject string, w expect.Window, quantile float64)) {
+	last := windows[len(windows)-1]
+	add("amplification", service.Name, expect.All, 0)
+	for _, w := range windows {
+		if w != expect.All {
+			add("amplification", service.Name, w, 0)
+		}
+	}
+	for _, w := range windows {
+		add("attempts", service.Name, w, 0)
+	}
+	add("peak", service.Name, expect.All, 0)
+	if service.Workers > 0 {
+		add("queueWait", service.Name, last, 0.99)
+		add("queue", service.Name, expect.All, 0)
+		add("utilization", service.Name, windows[0], 0)
+		add("waste", service.Name, last, 0)
+	}
+	if gated(s, service.Name) {
+		gateMeasures(service.Name, windows, add)
+	}
+	worldMeasures(s, service, windows, add)
+	if service.Connections.Max > 0 {
+		add("connections", service.Name, expect.All, 0)
+		add("connectPeak", service.Name, expect.All, 0)
+		add("unopened", service.Name, expect.All, 0)
+	}
 }
 
 // consumerMeasures adds what is measured of fleets that consume, and how hard the services that they call are hit

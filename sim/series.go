@@ -167,13 +167,13 @@ func heatQuantile(column *[engine.HeatRows]uint32, q float64) float64 {
 // was offered it repeats what was before.
 func goodputOf(r *engine.Record) []float64 {
 	per, count := columns(r, fanColumns)
-	f := r.Together()
+	wanted, came := r.Together().Course()
 	out := make([]float64, count)
 	before := 1.0
 	for i := range out {
-		from, to := i*per, min((i+1)*per, len(f.Offered))
-		if n := total(f.Offered, from, to); n > 0 {
-			before = total(f.Good, from, to) / n
+		from, to := i*per, min((i+1)*per, len(wanted))
+		if n := total(wanted, from, to); n > 0 {
+			before = total(came, from, to) / n
 		}
 		out[i] = before
 	}

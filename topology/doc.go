@@ -1,8 +1,8 @@
 // Package topology is the one form into which every configuration of retries is read: services, the calls between them,
 // and for each call the layers that try it (library, sidecar, gateway, connection), outermost first.
 //
-// Importers write it (package importer), rules judge it (package lint), and people can read and write it as YAML, to add
-// what no file says. Three things are the same for all formats:
+// Importers write it (package importer), rules judge it (package lint), and people can read and write it as YAML, to
+// add what no file says. Three things are the same for all formats:
 //
 //   - A number of tries counts the first one: "two retries" is three tries. [Unbounded] stands for no limit.
 //   - Each value knows where it comes from: written at file:line:col, inherited, a default of a product and version, or

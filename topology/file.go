@@ -15,12 +15,15 @@ var form = strictyaml.Form{Noun: "topology", Key: "perRequest",
 // Parse reads the YAML form. file stands in errors and in the positions of values that name no other place. The error
 // has every mistake, each with its place and what would be right.
 func Parse(file string, data []byte) (Form, error) {
+	return ParseAt(file, data, func(line, column int) Position { return Position{file, line, column} })
+}
+
+// ParseAt is Parse for a text that stands inside another file: place returns where a line and column of data, from 1,
+// stand in it. The places of errors are those in data.
+func ParseAt(file string, data []byte, place func(line, column int) Position) (Form, error) {
 	var f Form
 	places, errs := form.Decode(file, data, &f)
-	fill(reflect.ValueOf(&f).Elem(), "", func(path string) Position {
-		line, column := places.Place(path)
-		return Position{file, line, column}
-	})
+	fill(reflect.ValueOf(&f).Elem(), "", func(path string) Position { return place(places.Place(path)) })
 	if len(errs) > 0 {
 		return f, errs
 	}
@@ -88,3 +91,9 @@ func (f Form) YAML() []byte {
 	}
 	return b.Bytes()
 }
+
+// Error is one mistake in a file, and where it stands.
+type Error = strictyaml.Error
+
+// Errors is every mistake in a file, in the order of the file.
+type Errors = strictyaml.Errors

@@ -16,8 +16,8 @@ type Service struct {
 	At        Position             `yaml:"at,omitempty"`
 	Aliases   []string             `yaml:"aliases,omitempty"`   // other names it has in files: hosts, clusters, addresses
 	Replicas  Value[int]           `yaml:"replicas,omitempty"`  // instances that run
-	Rate      Value[float64]       `yaml:"rate,omitempty"`      // requests per second that come from outside; a root has one
-	OwnTime   Value[time.Duration] `yaml:"ownTime,omitempty"`   // of an instance for one request, without its own calls; median
+	Rate      Value[float64]       `yaml:"rate,omitempty"`      // per second, from outside; a root has one
+	OwnTime   Value[time.Duration] `yaml:"ownTime,omitempty"`   // for one request, without its own calls; median
 	OwnTime99 Value[time.Duration] `yaml:"ownTime99,omitempty"` // the same, at the 99th percentile
 	Capacity  Value[float64]       `yaml:"capacity,omitempty"`  // requests per second of all instances together
 	Workers   Value[int]           `yaml:"workers,omitempty"`   // requests that one instance handles at once
@@ -25,7 +25,10 @@ type Service struct {
 	// passes the outcome on.
 	AnswersWith Value[string] `yaml:"answersWith,omitempty"`
 	Cancels     Value[bool]   `yaml:"cancels,omitempty"` // it stops working when its caller leaves
-	Database    bool          `yaml:"database,omitempty"`
+	// CallTree reports that it obeys the allowance of extra attempts that a caller sends with Abate-Retry-Allowance, and
+	// shares it among its own calls: its gate trusts its callers.
+	CallTree Value[bool] `yaml:"callTree,omitempty"`
+	Database bool        `yaml:"database,omitempty"`
 }
 
 // Call is one edge: each request that From handles makes PerRequest calls of To.
@@ -38,9 +41,13 @@ type Call struct {
 	Keyed      Value[bool]    `yaml:"keyed,omitempty"`      // an idempotency key protects them
 	Order      Value[int]     `yaml:"order,omitempty"`      // calls of From run by order; those of the same run at once
 	Layers     []Layer        `yaml:"layers,omitempty"`     // outermost first
+	// Detached reports that From neither waits for the call nor sees how it ends: a mirror of other calls.
+	Detached bool `yaml:"detached,omitempty"`
 }
 
 // Policy is a layer that a file sets for the calls of some callee, by some callers, before they are joined to a Call.
+// A callee or caller "*" is every service, "*.shop" every service of that namespace. A policy for such callees is what
+// holds where nothing else is said: it is for calls that have no other layer of its product and kind.
 type Policy struct {
 	Callees   []string `yaml:"callees"`             // names of the callee: any of them is it
 	Callers   []string `yaml:"callers,omitempty"`   // names of callers; none means every caller
@@ -53,7 +60,7 @@ type Policy struct {
 type Remark struct {
 	Rule    string   `yaml:"rule"` // the id of the rule: "F601"
 	At      Position `yaml:"at,omitempty"`
-	Subject string   `yaml:"subject,omitempty"` // what it is about, stable when lines move: "VirtualService shop/orders retryOn"
+	Subject string   `yaml:"subject,omitempty"` // the same when lines move: "VirtualService shop/orders retryOn"
 	Text    string   `yaml:"text"`              // what is wrong, one sentence
 	Fix     string   `yaml:"fix,omitempty"`     // what to do, one sentence
 }

@@ -20,13 +20,17 @@ type Found struct {
 //     dependency calls it.
 //   - A policy for every caller is added to all calls of its callee. If there is none, the callee is taken to be
 //     called from outside.
-//   - Callees and callers that no file describes become services.
+//   - A policy for "*" or "*.shop" is added to calls between services of that namespace that have no layer of its
+//     product and kind, but not to those of a database. It makes no call.
+//   - A sidecar's policy is not added to the calls of a gateway, which is a proxy itself.
+//   - Callees and callers that no file describes become services. A service without a namespace is the one with a
+//     namespace that has its name, if there is one such.
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
 //
 // A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
 func (f Form) Join() (Form, []Found) {
 	j := &joining{out: Form{Remarks: slices.Clone(f.Remarks)}}
-	j.out.Services = unite(f.Services)
+	j.out.Services = short(unite(f.Services))
 	j.names = NewNames(j.out.Services)
 	for _, c := range f.Calls {
 		j.call(c)
@@ -36,6 +40,9 @@ func (f Form) Join() (Form, []Found) {
 	}
 	for i := range f.Policies {
 		j.policy(&f.Policies[i])
+	}
+	for i := range f.Policies {
+		j.everywhere(&f.Policies[i])
 	}
 	for i := range j.out.Calls {
 		slices.SortStableFunc(j.out.Calls[i].Layers, func(a, b Layer) int { return int(a.Kind) - int(b.Kind) })
@@ -114,7 +121,7 @@ func (j *joining) callee(p *Policy) (string, bool) {
 
 // implied adds the calls that must exist because somebody set a policy for them.
 func (j *joining) implied(p *Policy) {
-	if len(p.Callers) == 0 {
+	if len(p.Callers) == 0 || patterns(p.Callees) || patterns(p.Callers) {
 		return
 	}
 	to, ok := j.callee(p)
@@ -129,27 +136,42 @@ func (j *joining) implied(p *Policy) {
 }
 
 func (j *joining) policy(p *Policy) {
+	if patterns(p.Callees) {
+		return
+	}
 	to, ok := j.callee(p)
 	if !ok {
 		return
 	}
-	var from []string
-	for _, caller := range p.Callers {
-		if s, rule := j.names.Find(caller, p.Namespace); rule != NotFound && rule != Ambiguous {
-			from = append(from, s)
-		}
-	}
+	from := j.callers(p)
 	joined := false
 	for i := range j.out.Calls {
 		c := &j.out.Calls[i]
-		if c.To == to && (len(p.Callers) == 0 || slices.Contains(from, c.From)) {
+		if c.To != to || p.Layer.Kind == SidecarOut && c.ofGateway() {
+			continue
+		}
+		if len(p.Callers) == 0 || slices.Contains(from, c.From) || covered(p.Callers, c.From) {
 			c.Layers = append(c.Layers, p.Layer)
 			joined = true
 		}
 	}
-	if !joined && len(p.Callers) == 0 {
+	if !joined && (len(p.Callers) == 0 || patterns(p.Callers)) {
 		j.out.Calls = append(j.out.Calls, Call{To: to, At: p.Layer.At, Layers: []Layer{p.Layer}})
 	}
+}
+
+// callers returns the services that a policy names as callers, without those of its patterns.
+func (j *joining) callers(p *Policy) []string {
+	var from []string
+	for _, caller := range p.Callers {
+		if pattern(caller) {
+			continue
+		}
+		if s, rule := j.names.Find(caller, p.Namespace); rule != NotFound && rule != Ambiguous {
+			from = append(from, s)
+		}
+	}
+	return from
 }
 
 // unite puts what several files say of one service together. What the first says stays.
@@ -170,6 +192,32 @@ func unite(services []Service) []Service {
 	return out
 }
 
+// short takes a service without a namespace, as applications call themselves, for the one service with a namespace that
+// has its name.
+func short(services []Service) []Service {
+	full := map[string][]int{} // by first label
+	for i, s := range services {
+		if label, rest, ok := strings.Cut(Strip(s.Name), "."); ok && !strings.Contains(rest, ".") {
+			full[label] = append(full[label], i)
+		}
+	}
+	out := services[:0:0]
+	merged := map[int]bool{}
+	for i, s := range services {
+		if at := full[Strip(s.Name)]; len(at) == 1 {
+			s.Aliases = append(slices.Clone(s.Aliases), s.Name)
+			services[at[0]].merge(s)
+			merged[i] = true
+		}
+	}
+	for i, s := range services {
+		if !merged[i] {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 func (s *Service) merge(other Service) {
 	for _, a := range other.Aliases {
 		if !slices.Contains(s.Aliases, a) {
@@ -184,6 +232,7 @@ func (s *Service) merge(other Service) {
 	keep(&s.Workers, other.Workers)
 	keep(&s.AnswersWith, other.AnswersWith)
 	keep(&s.Cancels, other.Cancels)
+	keep(&s.CallTree, other.CallTree)
 	s.Database = s.Database || other.Database
 }
 

@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/abate-go/abate/topology"
@@ -44,8 +45,10 @@ func TestPoliciesBecomeLayersOfTheCallsTheyAreFor(t *testing.T) {
 		Calls:    []topology.Call{{From: "checkout.shop", To: "orders.shop"}},
 		Policies: []topology.Policy{
 			{Callees: []string{"orders.shop.svc.cluster.local"}, Layer: layer(topology.SidecarOut, "mesh")},
-			{Callees: []string{"orders"}, Namespace: "shop", Callers: []string{"checkout"}, Layer: layer(topology.Client, "library")},
-			{Callees: []string{"orders-db"}, Namespace: "shop", Callers: []string{"orders"}, Layer: layer(topology.Client, "driver")},
+			{Callees: []string{"orders"}, Namespace: "shop", Callers: []string{"checkout"},
+				Layer: layer(topology.Client, "library")},
+			{Callees: []string{"orders-db"}, Namespace: "shop", Callers: []string{"orders"},
+				Layer: layer(topology.Client, "driver")},
 			{Callees: []string{"mail.shop"}, Layer: layer(topology.SidecarOut, "mail")},
 		},
 	}
@@ -76,5 +79,22 @@ func TestANameOfSeveralServicesIsARemarkAndJoinsNothing(t *testing.T) {
 	joined, _ := f.Join()
 	if len(joined.Calls) != 0 || len(joined.Remarks) != 1 || joined.Remarks[0].Rule != "F701" {
 		t.Errorf("got %+v", joined)
+	}
+}
+
+func TestAnApplicationIsTheServiceWithItsNameAndANamespace(t *testing.T) {
+	f := topology.Form{Services: []topology.Service{{Name: "orders"}, {Name: "orders.shop"}, {Name: "db"}, {Name: "db.a"},
+		{Name: "db.b"}, {Name: "api"}, {Name: "api.example.com"}},
+		Calls: []topology.Call{{From: "orders", To: "db.a"}}}
+	joined, _ := f.Join()
+	var names []string
+	for _, s := range joined.Services {
+		names = append(names, s.Name)
+	}
+	if want := []string{"orders.shop", "db", "db.a", "db.b", "api", "api.example.com"}; !slices.Equal(names, want) {
+		t.Errorf("services %q, want %q", names, want)
+	}
+	if c := joined.Calls[0]; c.From != "orders.shop" {
+		t.Errorf("the call is from %q", c.From)
 	}
 }

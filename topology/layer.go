@@ -52,11 +52,17 @@ type Layer struct {
 	Name    string        `yaml:"name,omitempty"`    // what its owners call it: "VirtualService shop/orders, http[0]"
 	At      Position      `yaml:"at,omitempty"`      // the block that makes it
 	Match   Match         `yaml:"match,omitempty"`   // the part of the calls it is for; the zero Match is all of them
+	// Choice names what picks one of several layers: a request passes the first layer of a choice whose Match it meets,
+	// and none of the others. The routes of one proxy are a choice. Layers without one all apply.
+	Choice string `yaml:"choice,omitempty"`
 
 	Repeats []Repeat             `yaml:"repeats,omitempty"`
 	PerTry  Value[time.Duration] `yaml:"perTry,omitempty"`  // limit of one try
 	Overall Value[time.Duration] `yaml:"overall,omitempty"` // limit of all tries and the waits between them
 	Connect Value[time.Duration] `yaml:"connect,omitempty"` // limit of opening a connection
+	// Beside reports that a try that has had PerTry is not ended: the next one runs beside it (Envoy's hedging). The tries
+	// are those of Repeats.
+	Beside Value[bool] `yaml:"beside,omitempty"`
 	// StartsOnly reports that Overall forbids further tries but does not end one that runs (nginx).
 	StartsOnly bool `yaml:"startsOnly,omitempty"`
 
@@ -71,6 +77,9 @@ type Layer struct {
 	Cancels     Value[bool] `yaml:"cancels,omitempty"`     // it stops when its own caller leaves
 	Overridable Value[bool] `yaml:"overridable,omitempty"` // a caller may change its tries by request headers
 	Answers     []Answer    `yaml:"answers,omitempty"`     // what its caller sees, where that is not the last outcome
+	// Owner is how a layer of Abate shares extra attempts with the others of its call tree: nearest, edge or none. It is
+	// absent for every other product.
+	Owner Value[string] `yaml:"owner,omitempty"`
 }
 
 // Match is the part of a service's calls that a layer is for. An empty field matches all.
@@ -89,6 +98,9 @@ type Repeat struct {
 	Tries   Value[int] `yaml:"tries"`             // in all, the first one counted
 	Word    string     `yaml:"word,omitempty"`    // the format's own word: "gateway-error"
 	At      Position   `yaml:"at,omitempty"`      // where that word stands
+	// Wait is the constant wait before each further try, where this rule has one of its own instead of the layer's
+	// back-off (HAProxy).
+	Wait Value[time.Duration] `yaml:"wait,omitempty"`
 	// Elsewhere reports that each further try goes to another endpoint.
 	Elsewhere bool `yaml:"elsewhere,omitempty"`
 }
@@ -112,9 +124,12 @@ type Backoff struct {
 type Budget struct {
 	Ratio      Value[float64]       `yaml:"ratio,omitempty"`      // retries for one first try
 	PerSecond  Value[float64]       `yaml:"perSecond,omitempty"`  // of retries, for each instance, besides the ratio
-	Concurrent Value[int]           `yaml:"concurrent,omitempty"` // retries in flight; with a ratio, the least that it allows
+	Concurrent Value[int]           `yaml:"concurrent,omitempty"` // in flight; with a ratio, the least that it allows
 	Tokens     Value[float64]       `yaml:"tokens,omitempty"`     // of a gRPC throttle; retries stop at half of them
 	Window     Value[time.Duration] `yaml:"window,omitempty"`
+	// Share is the retries in flight for one request in flight (Envoy); Concurrent is then the least that it allows. It is
+	// no ratio: retries that fail at once are many in a second and few at a time, so it bounds no rate.
+	Share Value[float64] `yaml:"share,omitempty"`
 }
 
 // Breaker is a circuit breaker.

@@ -37,6 +37,9 @@ const (
 // NewNames returns the names of services.
 func NewNames(services []Service) *Names {
 	n := &Names{exact: map[string]string{}, first: map[string][]string{}}
+	for _, s := range services { // an alias never takes the name of another service
+		n.Add(Service{Name: s.Name})
+	}
 	for _, s := range services {
 		n.Add(s)
 	}

@@ -34,7 +34,8 @@ const (
 )
 
 var outcomeNames = [outcomes]string{"refused", "reset-unsent", "reset-sent", "hang", "500", "502", "503", "504", "429",
-	"408", "409", "4xx", "UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED"}
+	"408", "409", "4xx", "UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED",
+	"ABORTED"}
 
 // String is the outcome's name, as the YAML form and reports write it.
 func (o Outcome) String() string {

@@ -24,7 +24,7 @@ func (l *Layer) Tries(o Outcome, m Methods) Count {
 	c := Count{N: 1, Known: true}
 	for i := range l.Repeats {
 		r := &l.Repeats[i]
-		if !r.about(o, m) {
+		if !r.About(o, m) {
 			continue
 		}
 		n, ok := r.Tries.Get()
@@ -40,15 +40,17 @@ func (l *Layer) Tries(o Outcome, m Methods) Count {
 		return c
 	}
 	if l.PerTry.IsUnknown() && o == Hang || l.Overall.IsUnknown() {
-		c.Known = false
+		c.Known, c.N = false, 1 // it may end the call, or not even one try
+		return c
 	}
-	if n := l.inTime(o, c.N); n < c.N {
+	if n := l.inTime(o, c.N, c.By); n < c.N {
 		c.N, c.Cut = n, true
 	}
 	return c
 }
 
-func (r *Repeat) about(o Outcome, m Methods) bool {
+// About reports whether the rule says how often calls of kind m that end with o are tried.
+func (r *Repeat) About(o Outcome, m Methods) bool {
 	if r.Methods != 0 && r.Methods&m == 0 {
 		return false
 	}
@@ -62,13 +64,10 @@ func (r *Repeat) about(o Outcome, m Methods) bool {
 
 // inTime returns how many of n tries can begin before the layer's limits end the call. A try that hangs ends at its own
 // limit; without one it never ends, and nothing is repeated. Others are taken to fail at once.
-func (l *Layer) inTime(o Outcome, n int) int {
+func (l *Layer) inTime(o Outcome, n int, by *Repeat) int {
 	one := time.Duration(0)
 	if o == Hang {
 		if one = l.PerTry.Or(0); one == 0 {
-			if l.PerTry.IsUnknown() {
-				return n
-			}
 			return 1
 		}
 	}
@@ -81,7 +80,7 @@ func (l *Layer) inTime(o Outcome, n int) int {
 		if i >= mostTries {
 			return n
 		}
-		least, _ := l.Backoff.Wait(i)
+		least, _ := l.wait(by, i)
 		if at += one + least; at >= overall {
 			return i
 		}
@@ -101,7 +100,7 @@ func (l *Layer) Longest(o Outcome, m Methods) (time.Duration, bool) {
 	one := time.Duration(0)
 	if o == Hang {
 		one = l.PerTry.Or(0)
-		if one == 0 {
+		if one == 0 || l.Beside.Or(false) {
 			return overall, ends
 		}
 	}
@@ -112,7 +111,7 @@ func (l *Layer) Longest(o Outcome, m Methods) (time.Duration, bool) {
 	for i := 1; i <= c.N; i++ {
 		total += one
 		if i < c.N {
-			_, most := l.Backoff.Wait(i)
+			_, most := l.wait(c.By, i)
 			total += most
 		}
 		if ends && total >= overall {
@@ -123,6 +122,14 @@ func (l *Layer) Longest(o Outcome, m Methods) (time.Duration, bool) {
 		}
 	}
 	return total, true
+}
+
+// wait returns the shortest and the longest wait before the n-th retry that a rule allows.
+func (l *Layer) wait(by *Repeat, n int) (least, most time.Duration) {
+	if by != nil && !by.Wait.IsZero() {
+		return by.Wait.Or(0), by.Wait.Or(0)
+	}
+	return l.Backoff.Wait(n)
 }
 
 // Wait returns the shortest and the longest wait before the n-th retry, n from 1.

@@ -73,10 +73,31 @@ func TestTheRuleWithTheMostTriesHolds(t *testing.T) {
 	}
 }
 
+// HAProxy waits a second before it connects to a server again, and not at all before it sends a request again.
+func TestARuleHasAWaitOfItsOwn(t *testing.T) {
+	l := repeating(4, topology.S503)
+	l.Repeats = append(l.Repeats, topology.Repeat{On: []topology.Outcome{topology.Refused}, Wait: limit(time.Second),
+		Tries: topology.Write(4, topology.Position{})})
+	for o, want := range map[topology.Outcome]time.Duration{topology.S503: 0, topology.Refused: 3 * time.Second} {
+		if got, ends := l.Longest(o, topology.Safe); got != want || !ends {
+			t.Errorf("%v: %v, %v; want %v", o, got, ends, want)
+		}
+	}
+	l.Overall = limit(1500 * time.Millisecond)
+	if got := l.Tries(topology.Refused, topology.Safe); got.N != 2 || !got.Cut {
+		t.Errorf("%+v within 1.5 s, want 2", got)
+	}
+}
+
 func TestWhatCouldNotBeReadMakesTheCountUnknown(t *testing.T) {
 	l := topology.Layer{Repeats: []topology.Repeat{{On: []topology.Outcome{topology.S503},
 		Tries: topology.NotKnown[int]("a template", at(1, 1))}}}
 	if got := l.Tries(topology.S503, topology.Safe); got.Known || got.N != 1 {
 		t.Errorf("got %+v, want at least 1, not known", got)
+	}
+	hung := repeating(4, topology.Hang)
+	hung.PerTry = topology.NotKnown[time.Duration]("a template", at(1, 1))
+	if got := hung.Tries(topology.Hang, topology.Safe); got.Known || got.N != 1 {
+		t.Errorf("with an unknown limit of a try: %+v, want at least 1, not known", got)
 	}
 }

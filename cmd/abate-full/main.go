@@ -9,6 +9,7 @@ import (
 	"github.com/abate-go/abate/cmd/internal/basics"
 	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/cmd/internal/clients"
+	"github.com/abate-go/abate/cmd/internal/inspect"
 	"github.com/abate-go/abate/cmd/internal/kafkatools"
 	"github.com/abate-go/abate/cmd/internal/rehearse"
 	"github.com/abate-go/abate/cmd/internal/sidecar"
@@ -27,6 +28,9 @@ func program() *cli.Program {
 	return &cli.Program{Name: "abate-full", Intro: intro, Commands: []cli.Command{
 		{Name: "drill", Summary: "run a retry storm over real sockets: unguarded, then guarded",
 			Run: drills.DrillCommand},
+		{Name: "audit", Summary: "read the retries of any stack, and say what they do in an outage",
+			Run: inspect.AuditCommand},
+		{Name: "import", Summary: "write a policy file for what files of other programs set", Run: inspect.ImportCommand},
 		{Name: "sim", Summary: "run a scenario in virtual time and judge it", Run: rehearse.SimCommand},
 		{Name: "tune", Summary: "look for the policy that is best over several scenarios", Run: rehearse.TuneCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file", Run: c.ProxyCommand},
@@ -37,8 +41,8 @@ func program() *cli.Program {
 			Run: basics.ProbeCommand},
 		{Name: "dlq", Summary: "look at the dead letters of a Kafka topic, and replay them carefully",
 			Run: kafkatools.DlqCommand},
-		{Name: "export", Summary: "write Prometheus rules and a Grafana dashboard for a policy file",
-			Run: rehearse.ExportCommand},
+		{Name: "export", Summary: "write a policy file as Prometheus rules, a dashboard, or in another program's format",
+			Run: inspect.Exports(rehearse.ExportCommand)},
 		{Name: "check", Summary: "check policy files and print the policy in force", Run: basics.CheckCommand},
 	}}
 }

@@ -9,8 +9,12 @@ import (
 
 // Assume is what people tell an audit that no file says.
 type Assume struct {
-	// Versions of products, by their names in lower case: "istio": "1.27". They decide which defaults hold.
+	// Versions of products, by their names in lower case: "istio": "1.27". They decide which defaults hold. That of
+	// "spring.profiles" is the profiles that are active: "prod,eu".
 	Versions map[string]string
+	// Implementation is the product that serves Gateway API routes whose class names none: "istio", "envoy-gateway". It
+	// may be empty.
+	Implementation string
 }
 
 // Version returns the version of a product: as it was told, else latest, which is assumed.

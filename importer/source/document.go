@@ -126,7 +126,8 @@ func broken(d *Document, err error) topology.Remark {
 	r := topology.Remark{Rule: "F702", At: d.At(line, 0), Subject: "document",
 		Text: "this document could not be read: " + text, Fix: "correct it; the other documents of the file were read"}
 	if Template(string(d.Data)) != "" {
-		r.Fix = "it is a template; pass it as it is rendered (helm template … | abate audit -, kustomize build … | abate audit -)"
+		r.Fix = "it is a template; pass it as it is rendered (helm template … | abate audit -, " +
+			"kustomize build … | abate audit -)"
 	}
 	return r
 }

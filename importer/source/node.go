@@ -188,7 +188,8 @@ func (n Node) Unknown(product, subject string, known ...string) []topology.Remar
 	var remarks []topology.Remark
 	for _, p := range n.Pairs() {
 		if !slices.Contains(known, p.Key) {
-			remarks = append(remarks, topology.Remark{Rule: "F601", At: p.Name.At(), Subject: cmp.Or(subject, p.Key) + " " + p.Key,
+			remarks = append(remarks, topology.Remark{Rule: "F601", At: p.Name.At(), Subject: cmp.Or(subject, p.Key) + " " +
+				p.Key,
 				Text: product + " has no key " + p.Key + " here, so it does nothing", Fix: Meant(p.Key, known)})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate/sim/engine"
 )
@@ -152,4 +153,57 @@ func TestBalancersDrawFromTheirOwnStreams(t *testing.T) {
 		hash(t, &engine.Record{Fleets: b.Fleets[:1], Services: b.Services[:1]}) {
 		t.Error("how x is balanced moves the numbers of s")
 	}
+}
+
+// Callers that choose a replica by themselves are told which there are.
+func TestCallersLearnOfReplicasThatComeAndGo(t *testing.T) {
+	r := run(t, world("outlierDetection: {disabled: true}, "+plain, `
+duration: 20s
+clients: {shop: {rate: 200, instances: 5, calls: [api]}}
+services:
+  api:
+    replicas: 4
+    balancing: least-request
+    workers: 10
+    serviceTime: 1ms
+    probes: {readiness: {period: 500ms, timeout: 200ms, failureThreshold: 2}}
+faults: [{at: 3s, for: 5s, outage: api, mode: fail, share: 25%}]
+`))
+	w := service(t, r, "api").World()
+	equal(t, "ready during", w.Ready[50], 3)
+	equal(t, "failures once it is out", between(r, r.Fleets[0].Failed, 4500*ms, 20*time.Second), 0)
+	if between(r, r.Fleets[0].Failed, 3*time.Second, 4*time.Second) == 0 {
+		t.Error("nothing failed before the probe had seen it")
+	}
+}
+
+func TestCallersWithNobodyToChooseAreRefused(t *testing.T) {
+	r := run(t, world(plain, `
+clients: {shop: {arrivals: even, rate: 50, calls: [api]}}
+services:
+  api: {replicas: 2, balancing: least-request, workers: 1, serviceTime: 10ms, crash: {above: 5}, start: {takes: 1s}}
+faults: [{at: 2s, for: 3s, outage: api}]
+`))
+	// Both hang, fill up, and die; those that come up hang again.
+	if n := r.Fleets[0].Ends[engine.RefusedConnection]; n < 50 {
+		t.Errorf("%d were refused: %s", n, ends(r.Fleets[0].Ends))
+	}
+	equal(t, "failures afterwards", between(r, r.Fleets[0].Failed, 7*time.Second, 10*time.Second), 0)
+}
+
+func TestCallersUseReplicasThatAnAutoscalerAdds(t *testing.T) {
+	r := run(t, world(plain, `
+duration: 60s
+clients: {shop: {rate: 100, instances: 3, calls: [api]}}
+services:
+  api:
+    replicas: 2
+    balancing: least-request
+    workers: 4
+    serviceTime: exponential 100ms
+    queue: {limit: 20}
+    autoscale: {target: 50%, max: 20, every: 5s}
+`))
+	within(t, "replicas", value(t, r, "replicas(api) > 0"), 4, 8)
+	equal(t, "failures once they are there", between(r, r.Fleets[0].Failed, 30*time.Second, 60*time.Second), 0)
 }

@@ -46,6 +46,9 @@ func newRecord(t *topology, seed uint64) *Record {
 			if node.consumes {
 				f.Topic = newTopicRecord(bins)
 			}
+			if node.fleet.HoldsSessions() {
+				f.sessions = newSessionRecord(node.fleet.Users, bins)
+			}
 			r.Fleets = append(r.Fleets, f)
 			continue
 		}
@@ -54,6 +57,9 @@ func newRecord(t *topology, seed uint64) *Record {
 		service.Capacity = node.service.Capacity()
 		service.Visits = t.visits(int32(n))
 		service.world = newWorldRecord(node, bins)
+		if node.protection != nil {
+			service.classes = newClasses(bins)
+		}
 		r.Services = append(r.Services, service)
 	}
 	for k := range t.edges {
@@ -101,6 +107,9 @@ func (r *Record) cut() {
 		if f.Topic != nil {
 			f.Topic.cut()
 		}
+		if f.sessions != nil {
+			f.sessions.cut()
+		}
 	}
 	for i := range r.Services {
 		s := &r.Services[i]
@@ -113,6 +122,9 @@ func (r *Record) cut() {
 		}
 		if s.world != nil {
 			s.world.cut()
+		}
+		if s.classes != nil {
+			s.classes.cut()
 		}
 	}
 }

@@ -161,7 +161,7 @@ func (cs *calls) send(ci uint32, copy int, until int64) {
 	if edge.balances {
 		cs.balancers.pick(ai)
 	}
-	if edge.call.Pool > 0 {
+	if edge.pooled {
 		cs.connections.acquire(ai)
 		return
 	}

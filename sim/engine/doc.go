@@ -12,16 +12,16 @@
 // The parts of an [Engine], from the bottom up. Each knows only those before it, which rooms_test.go holds:
 //
 //   - The world: virtual time, the events to come, random streams (world.go), who calls whom (topology.go, load.go).
-//   - Recording: what comes out (record.go, topicrecord.go, blank.go, histogram.go), how things end and what that looks
-//     like to who asked (failure.go), the measures that expectations name (value.go; lasting.go for collapse and
-//     recovery), and who writes it down (recorder.go, detail.go, trace.go, family.go).
+//   - Recording: what comes out (record.go, topicrecord.go, sessionrecord.go, classrecord.go, blank.go, histogram.go),
+//     how things end and what that looks like to who asked (failure.go), the measures that expectations name (value.go;
+//     lasting.go for collapse and recovery), and who writes it down (recorder.go, detail.go, trace.go, family.go).
 //   - Traffic: requests, calls and attempts under way, and what layers say to each other of attempts that are left
 //     (traffic.go, tree.go, in slabs), and what chance does to them (chance.go).
 //   - Servers: replicas with queues, workers and faults at work (replica.go, line.go), gates (gate.go), and how a
 //     request moves through them (server.go, handshake.go, ready.go).
-//   - Clients: guards (guards.go, failure.go), balancers (balance.go), connections (pool.go, dial.go), who is called
-//     instead (else.go), what caches hold (shelf.go, cache.go), calls (call.go, fetch.go), and what a request needs
-//     step by step (request.go).
+//   - Clients: guards (guards.go, failure.go) and what they share (sharing.go), balancers (balance.go), connections
+//     (pool.go, dial.go) and sessions (session.go), who is called instead (else.go), what caches hold (shelf.go,
+//     cache.go), calls (call.go, fetch.go), and what a request needs step by step (request.go).
 //   - Messages: topics, partitions and their consumers (consumer.go, deliver.go).
 //   - On top: fleets, where requests come from (fleet.go), faults and operators (faults.go), how
 //     replicas come and go by themselves (lives.go, autoscale.go), and the loop (engine.go).

@@ -20,8 +20,10 @@ type Engine struct {
 	gates       gates
 	servers     servers
 	guards      guards
+	sharing     sharing
 	balancers   balancers
 	connections connections
+	sessions    sessions
 	caches      caches
 	calls       calls
 	requests    requests
@@ -49,18 +51,21 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.gates = gates{world: w, rec: rec, traffic: tr, replicas: replicas}
 	e.servers = servers{world: w, rec: rec, traffic: tr, gates: &e.gates, replicas: replicas}
 	e.guards = guards{world: w, rec: rec, of: make([][]*abate.Guard, n)}
+	e.sharing = sharing{world: w, guards: &e.guards}
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,
 		pools: make([][]pool, n), dialers: make([][]*abate.Guard, n)}
-	e.balancers = balancers{world: w, traffic: tr, of: make([][]endpoints, n)}
+	e.sessions = sessions{world: w, rec: rec, servers: &e.servers, connections: &e.connections}
+	e.balancers = balancers{world: w, traffic: tr, servers: &e.servers, of: make([][]endpoints, n)}
 	e.caches = caches{world: w, rec: rec, traffic: tr}
 	e.calls = calls{world: w, rec: rec, traffic: tr, servers: &e.servers, guards: &e.guards,
 		connections: &e.connections, balancers: &e.balancers, caches: &e.caches}
 	e.requests = requests{world: w, traffic: tr, servers: &e.servers, calls: &e.calls}
 	e.consumers = consumers{world: w, rec: rec, traffic: tr, guards: &e.guards, calls: &e.calls, requests: &e.requests}
-	e.fleets = fleets{world: w, rec: rec, traffic: tr, requests: &e.requests, consumers: &e.consumers}
-	e.faults = faults{world: w, servers: &e.servers, guards: &e.guards, balancers: &e.balancers,
-		connections: &e.connections, caches: &e.caches, requests: &e.requests, fleets: &e.fleets}
-	e.lives = lives{world: w, rec: rec, servers: &e.servers, faults: &e.faults}
+	e.fleets = fleets{world: w, rec: rec, traffic: tr, requests: &e.requests, consumers: &e.consumers,
+		sessions: &e.sessions}
+	e.faults = faults{world: w, servers: &e.servers, guards: &e.guards, sharing: &e.sharing, balancers: &e.balancers,
+		connections: &e.connections, sessions: &e.sessions, caches: &e.caches, requests: &e.requests, fleets: &e.fleets}
+	e.lives = lives{world: w, rec: rec, servers: &e.servers, balancers: &e.balancers, faults: &e.faults}
 
 	// All that runs upwards.
 	e.servers.begin = e.requests.advance
@@ -80,6 +85,8 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.traffic.reset()
 	e.gates.reset()
 	err := errors.Join(e.servers.reset(), e.guards.reset(), e.connections.reset())
+	e.sharing.reset()
+	e.sessions.reset()
 	e.balancers.reset()
 	e.caches.reset()
 	e.calls.reset()
@@ -191,10 +198,16 @@ func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 		if e.connections.dials.is(i, generation) {
 			e.connections.dialResumes(i)
 		}
+	case evSession:
+		e.fleets.session(i, generation)
 	case evLife:
 		e.lives.moves(int32(i), generation)
 	case evScale:
 		e.lives.look(int32(i))
+	case evShare:
+		e.sharing.exchange(int32(i))
+	case evExchange:
+		e.sharing.arrives(i)
 	case evUnparked:
 		if e.caches.parked.is(i, generation) {
 			e.calls.unparked(i)
@@ -220,6 +233,7 @@ func (e *Engine) begin() {
 	}
 	e.faults.begin()
 	e.lives.begin()
+	e.sharing.begin()
 	e.fleets.begin()
 }
 
@@ -228,6 +242,7 @@ func (e *Engine) tick() {
 	e.world.now = e.rec.tickAt
 	e.servers.sample()
 	e.caches.sample()
+	e.sessions.sample()
 	e.lives.sample()
 	e.consumers.sample()
 	e.guards.sample()

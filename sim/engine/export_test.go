@@ -16,12 +16,17 @@ const (
 func (e *Engine) Unsettled() (n int) {
 	for i := range e.balancers.of {
 		for slot, k := range e.world.nodeOf(int32(i)).edges {
-			b := e.balancers.of[i][slot].balancer
+			x := &e.balancers.of[i][slot]
 			for at := range int(e.world.nodes[e.world.edges[k].callee].count) {
-				if b != nil {
-					n += b.Endpoint(at, time.Duration(e.world.now)).Pending
+				if x.balancer != nil && x.known == 0 {
+					n += x.balancer.Endpoint(at, time.Duration(e.world.now)).Pending
 				}
 			}
+		}
+	}
+	for _, k := range e.balancers.known {
+		for at := range k.list {
+			n += k.balancer.Endpoint(at, time.Duration(e.world.now)).Pending
 		}
 	}
 	e.traffic.attempts.each(func(_ uint32, a *attempt) {

@@ -10,8 +10,10 @@ type faults struct {
 	world       *world
 	servers     *servers
 	guards      *guards
+	sharing     *sharing
 	balancers   *balancers
 	connections *connections
+	sessions    *sessions
 	caches      *caches
 	requests    *requests
 	fleets      *fleets
@@ -126,6 +128,8 @@ func (fs *faults) afflict(f *fault, i int32, sign int32) {
 	case scenario.RestartFault:
 		fs.down(i, +1)
 		fs.restart(i)
+	case scenario.RedisFault:
+		fs.sharing.of[i].cutOff += sign
 	case scenario.FlushFault:
 		if sign > 0 {
 			fs.caches.empty(i)
@@ -144,6 +148,7 @@ func (fs *faults) outage(i int32, mode string, sign int32) {
 		if r.refuse += sign; sign > 0 {
 			fs.servers.breakHandshakes(i)
 			r.breakConnections()
+			fs.sessions.cut(i)
 		}
 	case scenario.Blackhole:
 		r.mute += sign
@@ -174,8 +179,10 @@ func (fs *faults) restart(i int32) {
 	fs.caches.empty(i)
 	fs.servers.replicas[i].begun = fs.world.now
 	fs.connections.restart(i)
+	fs.sessions.cut(i)
 	fs.balancers.renew(i)
 	_ = fs.guards.renew(i) // the policies were checked when the run began
+	fs.sharing.restart(i)
 }
 
 // operate is somebody's action, or its end.

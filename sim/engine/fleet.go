@@ -16,6 +16,7 @@ type fleets struct {
 	traffic   *traffic
 	requests  *requests
 	consumers *consumers
+	sessions  *sessions
 	all       []fleet    // by index, which is that of their nodes, too
 	schedules []schedule // of their instances, by index
 }
@@ -45,7 +46,7 @@ type schedule struct {
 // reset starts all fleets: nothing is sent yet.
 func (fs *fleets) reset() {
 	*fs = fleets{world: fs.world, rec: fs.rec, traffic: fs.traffic, requests: fs.requests, consumers: fs.consumers,
-		all: fs.all[:0], schedules: fs.schedules[:0]}
+		sessions: fs.sessions, all: fs.all[:0], schedules: fs.schedules[:0]}
 	for n := range fs.world.nodes {
 		node := &fs.world.nodes[n]
 		if node.fleet == nil {
@@ -75,6 +76,7 @@ func (fs *fleets) start(n int) {
 	switch {
 	case f.Once > 0:
 		fs.world.queue.Push(fs.world.warm, uint32(n), kernel.Meta(evArrival, 0))
+	case f.HoldsSessions(): // all have one
 	case f.Users > 0:
 		for u := range f.Users {
 			fs.world.queue.Push(f.Think.Sample(stream), uint32(u), kernel.Meta(evUser, uint32(n)))
@@ -155,6 +157,14 @@ func (fs *fleets) user(u, n uint32) {
 	fs.request(int(n), node.first+int32(u)%node.count, u+1)
 }
 
+// session is a user of a fleet who wants a session now, or whose session has lasted.
+func (fs *fleets) session(i, number uint32) {
+	s := &fs.sessions.all[i]
+	if fs.world.now < fs.world.end && fs.sessions.moves(i, number) {
+		fs.user(uint32(s.user), uint32(s.fleet))
+	}
+}
+
 // request begins one request at an instance of a fleet. user is its number + 1, 0 in open loops.
 func (fs *fleets) request(n int, i int32, user uint32) {
 	w := fs.world
@@ -226,7 +236,11 @@ func (fs *fleets) ended(ti uint32, end EndKind) {
 	user := t.user
 	fs.traffic.pending--
 	fs.traffic.tasks.put(ti)
-	if user > 0 {
+	switch {
+	case user == 0:
+	case w.nodes[n].fleet.HoldsSessions():
+		fs.sessions.opened(fs.sessions.of(n, user-1), end)
+	default:
 		think := w.nodes[n].fleet.Think.Sample(&fs.all[n].stream)
 		w.queue.Push(w.now+think, user-1, kernel.Meta(evUser, uint32(n)))
 	}

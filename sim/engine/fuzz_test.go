@@ -69,7 +69,8 @@ func (d *dice) service(calls string) string {
 	return "{" + list("serviceTime: "+d.time(), replicas, "workers: "+d.pick("1", "4", "20"),
 		d.maybe("slowsDown: 0.1"), d.maybe("slowsQueued: 0.01"), "queue: {"+queue+"}", d.maybe("errorRate: 20%"),
 		d.maybe("retryAfter: 300ms"),
-		d.maybe("optimisticLock: true"), d.lives(), calls, "connections: {"+list("max: 4", cost)+"}") + "}"
+		d.maybe("optimisticLock: true"), d.lives(), calls, "connections: {"+list("max: 4", cost, d.maybe("whenFull: wait"),
+			d.maybe("backlog: 2"))+"}") + "}"
 }
 
 func (d *dice) fleet(calls string) string {
@@ -83,8 +84,18 @@ func (d *dice) fleet(calls string) string {
 			"calls: [{"+list("to: "+strings.Trim(called, "{}"), d.maybe("latency: exponential 2ms"), "pool: 2",
 				d.maybe("naive: true"))+"}]") + "}"
 	}
+	if d.roll(6) == 5 {
+		return d.sessions(strings.TrimSuffix(strings.TrimPrefix(strings.Split(calls, ",")[0], "{to: "), "}"))
+	}
 	return "{" + list(load, d.maybe("instances: 3"), d.maybe("patience: 400ms"), "calls: ["+calls+"]",
 		d.maybe("parallel: true")) + "}"
+}
+
+// sessions is a fleet whose users hold one each.
+func (d *dice) sessions(to string) string {
+	return "{" + list("users: "+d.pick("9", "40"), d.maybe("instances: 3"), d.maybe("patience: 400ms"),
+		"session: {"+list("returns: "+d.pick("50ms", "uniform 0s..500ms"), d.maybe("lasts: exponential 300ms"))+"}",
+		"calls: [{"+list("to: "+to, d.maybe("latency: 1ms"), d.maybe("naive: true"))+"}]") + "}"
 }
 
 // kafka is what becomes of messages.
@@ -97,6 +108,9 @@ func (d *dice) kafka() string {
 
 func (d *dice) fault() string {
 	target := d.pick("a", "b")
+	if d.roll(9) == 8 {
+		return "{redis: f, at: 1s, for: 1s" + d.maybe(", share: 50%") + "}"
+	}
 	what := d.pick("outage: %s", "outage: %s, mode: refuse", "outage: %s, mode: blackhole", "outage: %s, mode: fail",
 		"slowdown: %s, factor: 5", "slowdown: %s, add: 100ms, requests: 30%%",
 		"errors: %s, rate: 40%%", "capacity: %s, factor: 0.3", "loss: %s, rate: 30%%", "restart: %s",
@@ -120,7 +134,8 @@ func (d *dice) policy() string {
 	return list("maxRetries: "+d.pick("0", "3", "1"), d.maybe("backoff: fixed", "backoff: none"),
 		d.maybe("jitter: none", "jitter: decorrelated", "jitter: equal"), d.maybe("initialDelay: 20ms"),
 		d.maybe("attemptTimeout: 100ms", "attemptTimeout: 300ms"), d.maybe("timeout: 500ms"),
-		d.maybe("retryBudget: {disabled: true}", "retryBudget: {kind: tokens}", "retryBudget: {kind: adaptive}"),
+		d.maybe("retryBudget: {disabled: true}", "retryBudget: {kind: tokens}", "retryBudget: {kind: adaptive}",
+			"retryBudget: {fleet: true, reserve: 3}"),
 		d.maybe("circuitBreaker: {disabled: true}", "circuitBreaker: {failureThreshold: 3, slowCallRateThreshold: 0.5, "+
 			"slowCallDurationThreshold: 50ms}"),
 		d.pick("", d.kafka()), d.maybe("bulkhead: {maxConcurrentCalls: 3}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: "+
@@ -174,8 +189,14 @@ func (d *dice) scenario() string {
 		services = list(services, "connections: {"+list("preset: connections", d.maybe("attemptTimeout: 4ms"),
 			d.maybe("pacing: {disabled: true}", "pacing: {perSecond: 50, burst: 2}"), d.maybe("maxRetries: 9"))+"}")
 	}
-	b.WriteString("variants:\n  x: {policy: {defaults: {" + d.policy() + "}, services: {" + services + "}" +
-		d.protect() + "}}\n")
+	policy := "defaults: {" + d.policy() + "}, services: {" + services + "}" + d.protect()
+	if strings.Contains(policy, "fleet: true, reserve") {
+		if !strings.Contains(policy, "redis:") {
+			policy += ", redis: {embedded: true}"
+		}
+		b.WriteString(d.maybe("redis: {latency: exponential 20ms}\n"))
+	}
+	b.WriteString("variants:\n  x: {policy: {" + policy + "}}\n")
 	return b.String()
 }
 

@@ -173,6 +173,7 @@ func (g *gates) knock(ti uint32) (verdict, EndKind) {
 	gi := t.user - 1
 	a := g.arrivals.at(gi)
 	a.began = g.world.now
+	g.rec.knocks(g.world.instances[t.inst].node, a.request.Priority)
 	return g.proceed(gi, g.replicas[t.inst].gate.Arrive(&a.Arrival, time.Duration(g.world.now), a.request))
 }
 
@@ -247,7 +248,7 @@ func (g *gates) turnAway(a *arrival) EndKind {
 	case refusal.Reason == abate.ErrDeadline, refusal.Shed == shed.Expired:
 		end = Expired
 	}
-	g.rec.turnedAway(n, end, refusal.Shed)
+	g.rec.turnedAway(n, end, refusal.Shed, a.request.Priority)
 	g.rec.traces.span(t.trace, "gate", n, a.began, g.world.now)
 	if !r.free() { // else a worker that has nothing else to do refuses it
 		r.debt += int64(g.world.nodes[n].service.RefusalCost)

@@ -71,7 +71,10 @@ func (c *course) within(from, to int) (got, wanted float64) {
 // bins is how many bins there are.
 func (c *course) bins() int { return len(c.got) - 1 }
 
-func courseOf(f *FleetRecord) course { return sumUp(f.Good, f.Offered, math.Inf(1)) }
+func courseOf(f *FleetRecord) course {
+	wanted, came := f.Course()
+	return sumUp(came, wanted, math.Inf(1))
+}
 
 // serviceCourse is the useful work of a service: answers with success to callers that still waited, of the attempts
 // that came or, if that is more, that the requests offered need; and never of more than it can do.
@@ -87,7 +90,8 @@ func (r *Record) serviceCourse(s *ServiceRecord) course {
 // normal is the goodput before the trouble, as a share of what was offered; 1 where nothing was offered before it.
 func (r *Record) normal(f *FleetRecord) float64 {
 	_, to := r.bins(expect.Before)
-	if share := ratio(sum(f.Good, 0, to), sum(f.Offered, 0, to)); share >= 0 {
+	wanted, came := f.Course()
+	if share := ratio(sum(came, 0, to), sum(wanted, 0, to)); share >= 0 {
 		return share
 	}
 	return 1
@@ -241,10 +245,11 @@ func (c *course) recovery(bin, troubleEnd time.Duration, normal, recovered float
 func (r *Record) DownBefore(fleet int, normal float64) bool {
 	f := &r.Fleets[fleet]
 	_, begin := r.bins(expect.Before)
-	good, offered := sum(f.Good, 0, begin), sum(f.Offered, 0, begin)
-	share := ratio(good, offered)
-	if len(r.Fleets) > 1 && offered < LeastRequests && offered > 0 {
-		_, share = expect.Wilson(int(good), int(offered))
+	wanted, came := f.Course()
+	got, of := sum(came, 0, begin), sum(wanted, 0, begin)
+	share := ratio(got, of)
+	if len(r.Fleets) > 1 && of < LeastRequests && of > 0 {
+		_, share = expect.Wilson(int(got), int(of))
 	}
 	return share < r.Model.Collapsed*normal
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/abate-go/abate/sim/kernel"
@@ -10,12 +11,14 @@ import (
 // lives are how replicas come and go by themselves: they die of their load, fail probes, come up, and are added and
 // removed.
 type lives struct {
-	world   *world
-	rec     *recorder
-	servers *servers
-	faults  *faults
-	of      []life   // of instances, by index
-	scalers []scaler // of nodes, by index
+	world     *world
+	rec       *recorder
+	servers   *servers
+	balancers *balancers
+	faults    *faults
+	of        []life   // of instances, by index
+	scalers   []scaler // of nodes, by index
+	next      []int32  // memory for a list
 }
 
 // life is that of one replica.
@@ -51,10 +54,9 @@ func (l *life) about(what uint32, which int) uint32 {
 
 // reset puts all replicas there that are there when a run begins.
 func (ls *lives) reset() {
-	*ls = lives{world: ls.world, rec: ls.rec, servers: ls.servers, faults: ls.faults, of: ls.of[:0],
-		scalers: ls.scalers[:0]}
+	*ls = lives{world: ls.world, rec: ls.rec, servers: ls.servers, balancers: ls.balancers, faults: ls.faults,
+		of: ls.of[:0], scalers: ls.scalers[:0]}
 	ls.of = append(ls.of, make([]life, len(ls.world.instances))...)
-	ls.servers.ready = make([][]int32, len(ls.world.nodes))
 	for n := range ls.world.nodes {
 		node := &ls.world.nodes[n]
 		ls.scalers = append(ls.scalers, newScaler(node))
@@ -100,13 +102,17 @@ func probe(s *scenario.Service, which int) scenario.Probe {
 // list finds out which replicas of a service requests are sent to.
 func (ls *lives) list(n int32) {
 	node := &ls.world.nodes[n]
-	list := ls.servers.ready[n][:0]
+	list := ls.next[:0]
 	for i := range node.count {
 		if ls.of[node.first+i].ready {
 			list = append(list, node.first+i)
 		}
 	}
+	ls.next = ls.servers.ready[n]
 	ls.servers.ready[n] = list
+	if !slices.Equal(list, ls.next) {
+		ls.balancers.relist(n)
+	}
 }
 
 // moves processes an event about a replica.

@@ -18,12 +18,13 @@ type connections struct {
 	pools   [][]pool         // of instances, by index, and of the edges of their node
 	dialers [][]*abate.Guard // under which their connections are opened; nil where that is done at once
 	dials   slab[dial]
+	kept    connection // of the session whose opening was answered last
 }
 
 // pool is the connections of one instance to one service. They are made when they are needed; an attempt that is given
 // up closes its own, as most clients do.
 type pool struct {
-	size    int32 // 0 for no pool: connecting costs nothing
+	size    int32 // 0 for no pool: connecting costs nothing, or each call opens a session
 	open    int32 // made, or being made
 	idle    []connection
 	waiting []waitingAttempt
@@ -91,6 +92,10 @@ func (cs *connections) poolOf(a *attempt) *pool {
 func (cs *connections) acquire(ai uint32) {
 	a := cs.traffic.attempts.at(ai)
 	p := cs.poolOf(a)
+	if p.size == 0 {
+		cs.dial(ai)
+		return
+	}
 	for i := len(p.idle) - 1; i >= 0; i-- {
 		c := p.idle[i]
 		if a.picked && a.replica != c.replica {
@@ -120,8 +125,8 @@ func (cs *connections) acquire(ai uint32) {
 // close closes an idle connection, unless its replica has.
 func (cs *connections) close(p *pool, c connection) {
 	p.open--
-	if r := &cs.servers.replicas[c.replica]; r.connEpoch == c.epoch {
-		r.conns--
+	if cs.servers.replicas[c.replica].connEpoch == c.epoch {
+		cs.servers.hangUp(c.replica)
 	}
 }
 
@@ -167,18 +172,33 @@ func (cs *connections) release(a *attempt, end EndKind) {
 func (cs *connections) giveBack(a *attempt, end EndKind) {
 	cs.dropDial(a)
 	p := cs.poolOf(a)
+	if p.size == 0 {
+		cs.keep(a, end)
+		return
+	}
 	switch {
 	case a.pooled == waitsForConnection: // its place in the line is skipped when its turn comes
 		return
 	case a.pooled == connecting || a.epoch != cs.servers.replicas[a.replica].connEpoch: // there is none, or it is broken
 		p.open--
 	case end == TimedOut:
-		cs.servers.replicas[a.replica].conns--
 		p.open--
+		cs.servers.hangUp(a.replica)
 	default:
 		p.idle = append(p.idle, connection{a.replica, a.epoch})
 	}
 	cs.nextForConnection(p)
+}
+
+// keep leaves the connection of an attempt to open a session to its user, if that was answered, and closes it if not.
+func (cs *connections) keep(a *attempt, end EndKind) {
+	switch {
+	case a.pooled == connecting || a.epoch != cs.servers.replicas[a.replica].connEpoch: // there is none, or it is broken
+	case end == Answered:
+		cs.kept = connection{a.replica, a.epoch}
+	default:
+		cs.servers.hangUp(a.replica)
+	}
 }
 
 // nextForConnection serves the line of a pool.

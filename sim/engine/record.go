@@ -42,6 +42,8 @@ type FleetRecord struct {
 	Latency  [4]Histogram    // of answered requests, by the window they began in; the fourth is outside of all
 	Ends     [EndKinds]int64 // requests by how they ended, warm-up excluded
 	Topic    *TopicRecord    // of a fleet that consumes, whose requests are messages; else nil
+
+	sessions *SessionRecord // of one whose users hold sessions
 }
 
 // ServiceRecord is what one service saw, all replicas together.
@@ -77,7 +79,8 @@ type ServiceRecord struct {
 	Workers     int                 // of all replicas; 0 for no limit
 	Capacity    float64             // requests per second by its own work alone; +Inf for no limit
 
-	world *WorldRecord // of one that changes while it runs
+	world   *WorldRecord // of one that changes while it runs
+	classes *classes     // of what came to its gates, if it has any
 }
 
 // EdgeRecord is what the guards of one edge did.

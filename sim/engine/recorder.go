@@ -118,14 +118,20 @@ func (r *recorder) waited(n int32, wait int64) {
 	s.Wait[r.window].Add(wait)
 }
 
+// knocks records a request that has come to a gate.
+func (r *recorder) knocks(n int32, p shed.Priority) {
+	r.service(n).classes[p-shed.Sheddable].came[r.bin]++
+}
+
 // turnedAway records what a gate refused. It is among those rejected, too.
-func (r *recorder) turnedAway(n int32, end EndKind, why shed.Reason) {
+func (r *recorder) turnedAway(n int32, end EndKind, why shed.Reason, p shed.Priority) {
 	s := r.service(n)
 	if end == RateLimited {
 		s.Limited[r.bin]++
 		return
 	}
 	s.Shed[r.bin]++
+	s.classes[p-shed.Sheddable].shed[r.bin]++
 	if r.window != outside {
 		s.Reasons[why]++
 	}

@@ -37,6 +37,8 @@ type replica struct {
 	connLine  line
 	connEpoch uint32 // connections of an earlier one are broken
 
+	connOutside line // who waits until one of the connections is closed
+
 	hang, mute int32 // outages under way, by kind
 	refuse     int32 // and restarts
 	fail       int32
@@ -52,7 +54,7 @@ const longAgo = math.MinInt64 / 2
 // started is the replica of a node as its program starts, with so many workers; it keeps its memory.
 func (r *replica) started(node, workers int32) replica {
 	return replica{node: node, line: r.line.cleared(), connLine: r.connLine.cleared(), faults: r.faults[:0],
-		slowdowns: r.slowdowns[:0], workers: workers, full: workers, begun: longAgo}
+		connOutside: r.connOutside.cleared(), slowdowns: r.slowdowns[:0], workers: workers, full: workers, begun: longAgo}
 }
 
 // load is what a balancer that counts requests sees.
@@ -155,5 +157,5 @@ func (r *replica) share(now int64) float64 {
 func (r *replica) breakConnections() {
 	r.connEpoch++
 	r.conns, r.connBusy = 0, 0
-	r.connLine = r.connLine.cleared()
+	r.connLine, r.connOutside = r.connLine.cleared(), r.connOutside.cleared()
 }

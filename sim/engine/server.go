@@ -32,9 +32,10 @@ type spread struct {
 // reset puts replicas that have just started behind new gates.
 func (s *servers) reset() error {
 	*s = servers{world: s.world, rec: s.rec, traffic: s.traffic, gates: s.gates, begin: s.begin,
-		replicas: s.replicas, ready: s.ready, spreads: s.spreads[:0]}
+		replicas: s.replicas, ready: s.ready[:0], spreads: s.spreads[:0]}
 	for n := range s.world.nodes {
 		s.spreads = append(s.spreads, spread{stream: s.world.stream(s.world.nodes[n].name)})
+		s.ready = append(s.ready, nil) // is found out later
 	}
 	for i := range s.replicas {
 		n := s.world.instances[i].node

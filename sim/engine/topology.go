@@ -70,6 +70,8 @@ type edge struct {
 	tells          bool // the callee its allowance
 	hedges         bool
 	gated          bool // the callee has gates
+	shares         bool // the instances of the caller share their retry budget
+	pooled         bool // an attempt needs a connection
 	balances       bool // each instance of the caller chooses the replica, see balancers
 	policy         abate.Policy
 	redelivery     redelivery.Config // of messages, if the caller consumes
@@ -205,6 +207,9 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 		naive:  t.variant.NaiveCall(name, c),
 		policy: p.Policy, redelivery: p.Kafka,
 	}
+	k.shares = t.variant.SharesBudget(name, c.To)
+	holds := t.nodes[caller].fleet != nil && t.nodes[caller].fleet.HoldsSessions()
+	k.pooled = c.Pool > 0 || holds
 	k.balances = t.nodes[callee].count > 1 && t.nodes[callee].service.Balancing == scenario.LeastRequest
 	if k.share == 0 {
 		k.share = 1

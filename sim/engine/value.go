@@ -28,7 +28,8 @@ func (r *Record) Value(x *expect.Expectation) float64 {
 	case "userVisible":
 		return r.userVisible(f)
 	case "goodput":
-		return ratio(sum(f.Good, from, to), offered)
+		wanted, came := f.Course()
+		return ratio(sum(came, from, to), sum(wanted, from, to))
 	case "failures":
 		return ratio(sum(f.Bad, from, to), offered)
 	case "refused":
@@ -100,6 +101,9 @@ func (r *Record) ofService(x *expect.Expectation, s *ServiceRecord, from, to int
 func (r *Record) atGate(x *expect.Expectation, s *ServiceRecord, from, to int) float64 {
 	switch x.Measure {
 	case "shed":
+		if x.Priority != "" {
+			return r.ofClass(x, s, from, to)
+		}
 		return ratio(sum(s.Shed, from, to), sum(s.Arrived, from, to))
 	case "rateLimited":
 		return ratio(sum(s.Limited, from, to), sum(s.Arrived, from, to))
@@ -192,6 +196,7 @@ func (r *Record) fleet(name string) *FleetRecord {
 // together adds all fleets up.
 func (r *Record) together() *FleetRecord {
 	all, never := newFleetRecord("", len(r.Fleets[0].Offered)), false
+	all.sessions = r.Fleets[0].sessions
 	for i := range r.Fleets {
 		f := &r.Fleets[i]
 		for b := range all.Offered {
@@ -209,6 +214,9 @@ func (r *Record) together() *FleetRecord {
 			all.Ends[k] += n
 		}
 		all.Topic = all.Topic.with(f.Topic)
+		if i > 0 {
+			all.sessions = all.sessions.with(f.sessions)
+		}
 		if all.Serving = max(all.Serving, f.Serving); f.Serving == 0 {
 			never = true
 		}
@@ -229,10 +237,11 @@ func (r *Record) userVisible(f *FleetRecord) float64 {
 	if normal < 0.5 { // most requests failed before the trouble, too: see collapsed
 		normal = 1
 	}
+	wanted, came := f.Course()
 	var bad int
 	for from := 0; from < len(f.Offered); from += step {
 		to := min(from+step, len(f.Offered))
-		if ratio(sum(f.Good, from, to), sum(f.Offered, from, to)) < r.Model.Recovered*normal {
+		if ratio(sum(came, from, to), sum(wanted, from, to)) < r.Model.Recovered*normal {
 			bad += to - from
 		}
 	}

@@ -31,8 +31,11 @@ const (
 	evLane                // a partition may have a message to deliver [lanes]
 	evBehind              // consumers count what is due [nodes]
 	evFault               // a fault begins, goes on to a further instance, or ends [faults]
+	evSession             // a user has waited for long enough, or its session has lasted [sessions]
 	evLife                // a replica comes up, dies, or is asked how it is [instances]
 	evScale               // an autoscaler looks at its service [nodes]
+	evShare               // an instance exchanges what it shares [instances]
+	evExchange            // an offer has come to Redis, or the answer to it has come back [exchanges]
 	evUnparked            // a call has waited for what another one fetches [parked calls]
 	evWindow              // a window of the run ends
 )

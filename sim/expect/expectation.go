@@ -16,6 +16,7 @@ type Expectation struct {
 	Measure  string  // name of the measure
 	Subject  string  // service or fleet; empty for all of them
 	Window   Window  // part of the run
+	Priority string  // class of requests, SHEDDABLE for example; empty for all of them
 	Quantile float64 // 0.99 for p99; 0 for none
 	Op       Op      // how what was measured compares with Value
 	Value    float64 // a share as 0..1, a duration in seconds, a rate per second, a count or a number
@@ -31,6 +32,9 @@ func (e Expectation) String() string {
 	}
 	if e.Subject != "" {
 		args = append(args, e.Subject)
+	}
+	if e.Priority != "" {
+		args = append(args, e.Priority)
 	}
 	if e.Window != All {
 		args = append(args, e.Window.String())

@@ -64,6 +64,12 @@ var windowNames = [...]string{"all", "before", "during", "after"}
 // String is the window as the language writes it.
 func (w Window) String() string { return word(windowNames[:], int(w)) }
 
+// Priorities are the classes of requests that gates tell apart, as policy files name them, from the one refused first
+// on. The slice is the caller's own.
+func Priorities() []string { return slices.Clone(priorities) }
+
+var priorities = []string{"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL", "CRITICAL_PLUS"}
+
 // Op is a comparison.
 type Op uint8
 
@@ -114,6 +120,7 @@ type Measure struct {
 	SubjectNeed Need        // whether there is such a name
 	Quantile    Need        // whether a quantile (p50, p99.9) is given
 	Window      bool        // whether a window may be given
+	Priority    bool        // whether a priority (SHEDDABLE) may be given
 	Meaning     string      // in one line, without a full stop
 	Example     string      // a whole expectation
 }
@@ -141,6 +148,9 @@ func (m Measure) Form() string {
 		add("quantile", Required)
 	}
 	add(m.Subject.String(), m.SubjectNeed)
+	if m.Priority {
+		add("priority", Optional)
+	}
 	if m.Window {
 		add("window", Optional)
 	}
@@ -235,9 +245,9 @@ var measures = []Measure{
 		Meaning: "quantile of the time from an attempt's arrival at the service to its answer, of those that the service " +
 			"did with success",
 		Example: "response(p99, payment-db, after) < 150ms"},
-	{Name: "shed", Kind: Share, Subject: Service, SubjectNeed: Required, Window: true,
+	{Name: "shed", Kind: Share, Subject: Service, SubjectNeed: Required, Window: true, Priority: true,
 		Meaning: "share of the attempts at the service that its gate refused for overload, or because their deadline had " +
-			"passed",
+			"passed; with a priority of those that came to the gate with it",
 		Example: "shed(payment-db, before) < 0.1%"},
 	{Name: "rateLimited", Kind: Share, Subject: Service, SubjectNeed: Required, Window: true,
 		Meaning: "share of the attempts at the service that the rate limit of its gate refused",

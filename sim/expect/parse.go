@@ -198,7 +198,7 @@ func (p *parser) arguments(at int, text string) {
 
 var quantileForm = regexp.MustCompile(`^[pP][0-9]+(\.[0-9]+)?$`)
 
-// argument reads one argument: windows and quantiles are known by their form, everything else is a name.
+// argument reads one argument: windows, quantiles and priorities are known by their form, everything else is a name.
 func (p *parser) argument(at int, text string) {
 	window := slices.Index(windowNames[:], strings.ToLower(text))
 	switch {
@@ -210,6 +210,8 @@ func (p *parser) argument(at int, text string) {
 		p.window(at, Window(window))
 	case quantileForm.MatchString(text):
 		p.quantile(at, text)
+	case slices.Contains(priorities, text):
+		p.priority(at, text)
 	case !isName(text):
 		p.fail(at, quote(text)+" is not a name", "names have no spaces, brackets or comparisons and at most "+
 			strconv.Itoa(longestName)+" bytes; a comma stands between two arguments")
@@ -230,6 +232,17 @@ func (p *parser) window(at int, w Window) {
 		p.fail(at, w.String()+" is a second window after "+p.e.Window.String(), "write one expectation per window")
 	default:
 		p.e.Window = w
+	}
+}
+
+func (p *parser) priority(at int, text string) {
+	switch {
+	case p.m != nil && !p.m.Priority:
+		p.fail(at, p.m.Name+" has no priority", "write "+p.m.Form())
+	case p.e.Priority != "":
+		p.fail(at, text+" is a second priority after "+p.e.Priority, "write one expectation per priority")
+	default:
+		p.e.Priority = text
 	}
 }
 
@@ -283,7 +296,8 @@ func isName(text string) bool {
 }
 
 // CanName reports whether an expectation can speak of a service or fleet of that name: one word without brackets,
-// commas and comparisons, of at most 100 bytes, and neither a window (after) nor a quantile (p99).
+// commas and comparisons, of at most 100 bytes, and neither a window (after) nor a quantile (p99) nor a priority.
 func CanName(name string) bool {
-	return isName(name) && !slices.Contains(windowNames[:], strings.ToLower(name)) && !quantileForm.MatchString(name)
+	return isName(name) && !slices.Contains(windowNames[:], strings.ToLower(name)) && !quantileForm.MatchString(name) &&
+		!slices.Contains(priorities, name)
 }

@@ -44,6 +44,9 @@ func TestReadsEveryForm(t *testing.T) {
 		{"waste(db.v2/eu:1, before) > 7%", "waste(db.v2/eu:1, before) > 7% in 90% of runs",
 			expect.Expectation{Measure: "waste", Subject: "db.v2/eu:1", Window: expect.Before, Op: expect.Above, Value: 0.07,
 				Share: 0.9}},
+		{"shed(db,after,SHEDDABLE_PLUS) < 5%", "shed(db, SHEDDABLE_PLUS, after) < 5% in 90% of runs",
+			expect.Expectation{Measure: "shed", Subject: "db", Priority: "SHEDDABLE_PLUS", Window: expect.After,
+				Op: expect.Below, Value: 0.05, Share: 0.9}},
 		{"retries <= 0/s", "retries <= 0/s in 90% of runs", expect.Expectation{
 			Measure: "retries", Op: expect.AtMost, Share: 0.9,
 		}},
@@ -120,6 +123,9 @@ column 15: there is a second comparison; write two expectations, one per line`},
 		{"goodput(a, b) > 95%", `column 12: "b" is a second name after "a"; write one expectation per line`},
 		{"goodput(a b) > 95%", `column 9: "a b" is not a name; names have no spaces, brackets or comparisons and at most ` +
 			`100 bytes; a comma stands between two arguments`},
+		{"goodput(CRITICAL) > 1%", "column 9: goodput has no priority; write goodput([fleet][, window])"},
+		{"shed(db, CRITICAL, SHEDDABLE) < 1%",
+			"column 20: SHEDDABLE is a second priority after CRITICAL; write one expectation per priority"},
 		{"connections(db, after) < 1", "column 17: connections has no window; write connections(service)"},
 		{"collapse(a, b) < 1%", `column 13: "b" is a second name after "a"; write one expectation per line`},
 		{"collapse(after) < 1%", "column 10: collapse has no window; write collapse([fleet or service])"},
@@ -322,8 +328,8 @@ func message(err error) string {
 func TestNamesThatMeanSomethingElseAreNotNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"payment-db": true, "p99-cache": true, "größe": true, "in": true, "a.b/c:d": true, strings.Repeat("m", 100): true,
-		"": false, "after": false, "All": false, "p99": false, "P9.5": false, "a b": false, "a,b": false, "a(b": false,
-		"a<b":   false,
+		"CRITICAL": false, "": false, "after": false, "All": false, "p99": false, "P9.5": false, "a b": false,
+		"a,b": false, "a(b": false, "a<b": false,
 		"a\x00": false, "a\xff": false, strings.Repeat("n", 101): false,
 	} {
 		if expect.CanName(name) != want {

@@ -157,6 +157,8 @@ func (l *layout) rate(program string) float64 {
 // offered is what a fleet offers per second.
 func (l *layout) offered(f *scenario.Fleet) float64 {
 	switch {
+	case f.HoldsSessions(): // after all have been cut
+		return float64(f.Users) / f.Session.Returns.Mean().Seconds()
 	case f.Users > 0:
 		answer := time.Duration(0)
 		for i := range f.Calls {

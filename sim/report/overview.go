@@ -86,7 +86,7 @@ func newOverview(cards []card) *overview {
 		o.Own = o.Own || len(c.Own) > 0
 		o.Spark = o.Spark || c.Spark != nil
 		o.NotCovered = o.NotCovered || len(c.NotCovered) > 0
-		o.Advice = o.Advice || c.Advice != ""
+		o.Advice = o.Advice || c.Advice+c.Nothing != ""
 		for j := range c.Facts {
 			at, ok := facts[c.Facts[j].Name]
 			if !ok {

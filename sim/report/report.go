@@ -63,6 +63,7 @@ type view struct {
 	Open     bool
 	Sections []section
 	Advice   []advice
+	Searched *searched // where nothing helps
 	Policy   string
 	Effort   string
 	Seconds  string // of the run, for the script
@@ -72,6 +73,9 @@ type view struct {
 	run     *sim.Series
 	focus   int // the service the story is about, -1 without
 }
+
+// searched is what a search for advice came to that found none.
+type searched struct{ Text, YAML string }
 
 // section is one step of the story.
 type section struct {
@@ -266,6 +270,12 @@ func newView(r *sim.Result, i int, d detail) *view {
 	for _, a := range variant.Advice {
 		v.Advice = append(v.Advice, advice{Change: a.Change, YAML: strings.TrimRight(a.YAML, "\n"), Badge: badgeOf(a.Verdict),
 			Small: "every expectation holds in at least " + percent(a.Held) + " of " + plural(a.Runs, "run", "runs")})
+	}
+	if s := variant.AdviceSearch; s != nil && len(v.Advice) == 0 {
+		v.Searched = &searched{Text: s.Text}
+		if s.Closest != nil {
+			v.Searched.YAML = strings.TrimRight(s.Closest.YAML, "\n")
+		}
 	}
 	v.Sections = []section{
 		v.load(), v.amplification(), v.waits(), v.states(), v.latency(), v.arrivals(),

@@ -669,3 +669,21 @@ func cut(rng *rand.Rand, v reflect.Value, damage uint8) {
 		}
 	}
 }
+
+// A search that found nothing is an answer, too.
+func TestAnAdviceThatWasNotFoundIsShown(t *testing.T) {
+	const nothing, closest = "tried 83 changes; none holds", "services: {payment-db: {maxRetries: 1}}"
+	for _, variants := range []int{1, 6} {
+		r := study(collapses)
+		r.Variants[0].Advice = nil
+		r.Variants[0].AdviceSearch = &sim.AdviceSearch{Tried: 83, Text: nothing, Closest: &sim.Advice{YAML: closest + "\n"}}
+		for len(r.Variants) < variants {
+			r.Variants = append(r.Variants, r.Variants[0])
+		}
+		page := parse(t, write(t, r))
+		if text := page.words(); strings.Count(text, nothing) < 2*variants || !strings.Contains(text, closest) {
+			t.Errorf("%d variants: a card and a section of each should say %q, one section %q:\n%s", variants, nothing, closest,
+				text)
+		}
+	}
+}

@@ -36,6 +36,7 @@ type card struct {
 	Facts           []fact
 	Spark           *chart
 	Advice          string // the smallest change that makes it pass
+	Nothing         string // or what the search for one came to
 	NotCovered      []string
 }
 
@@ -65,6 +66,8 @@ func (v *view) newCard() card {
 	c.Facts, c.NotCovered = v.facts(), v.variant.NotCovered
 	if len(v.variant.Advice) > 0 {
 		c.Advice = v.variant.Advice[0].Change
+	} else if v.variant.AdviceSearch != nil {
+		c.Nothing = v.variant.AdviceSearch.Text
 	}
 	return c
 }

@@ -55,7 +55,8 @@ var mistakes = map[string][]string{
 		`:2:55: clients.shop.calls[0].connect: has no effect without a pool; set pool, for example pool: 20`,
 	},
 	"connections-without-pool": {
-		`:4:21: services.db.connections: has no effect, because no caller has a pool; write the call as {to: db, pool: 20}`,
+		`:4:21: services.db.connections: has no effect, because no caller has a pool, and no users hold ` +
+			`sessions; write the call as {to: db, pool: 20}`,
 	},
 	"cores-without-cost": {
 		`:3:38: services.db.connections.cores: has no effect without a cost; remove it`,
@@ -148,16 +149,16 @@ var mistakes = map[string][]string{
 			`begin later`,
 	},
 	"expect-connections-without-pool": {
-		`:4:10: expect[0]: "connections(db) < 10" needs connections, and no caller of db has a pool; write the call as ` +
-			`{to: db, pool: 20}`,
+		`:4:10: expect[0]: "connections(db) < 10" needs connections, and no caller of db has a pool, or ` +
+			`sessions; write the call as {to: db, pool: 20}`,
 	},
 	"expect-connects-without-pool": {
-		`:4:10: expect[0]: "connects(db) < 5/s" needs connections, and no caller of db has a pool; write the call as {to: ` +
-			`db, pool: 20}`,
-		`:4:30: expect[1]: "connectPeak(db) < 5" needs connections, and no caller of db has a pool; write the call as {to: ` +
-			`db, pool: 20}`,
-		`:4:51: expect[2]: "unopened(db) < 1" needs connections, and no caller of db has a pool; write the call as {to: ` +
-			`db, pool: 20}`,
+		`:4:10: expect[0]: "connects(db) < 5/s" needs connections, and no caller of db has a pool, or ` +
+			`sessions; write the call as {to: db, pool: 20}`,
+		`:4:30: expect[1]: "connectPeak(db) < 5" needs connections, and no caller of db has a pool, or ` +
+			`sessions; write the call as {to: db, pool: 20}`,
+		`:4:51: expect[2]: "unopened(db) < 1" needs connections, and no caller of db has a pool, or ` +
+			`sessions; write the call as {to: db, pool: 20}`,
 	},
 	"expect-dead-letters-of-callers": {
 		`:5:10: expect[0]: "deadLetters(shop) < 1" needs a fleet that consumes; write topic: {partitions: 10} in the ` +
@@ -204,7 +205,7 @@ var mistakes = map[string][]string{
 	},
 	"fault-nothing": {
 		`:5:5: faults[0]: the fault does not say what goes wrong; write one of outage, slowdown, errors, capacity, loss, ` +
-			`restart, deploy, surge, flush, operator; for example outage: payment-db`,
+			`restart, deploy, surge, flush, redis, operator; for example outage: payment-db`,
 	},
 	"fault-on-fleet": {
 		`:5:33: faults[0].outage: "shop" is a fleet, but outage hits a service; allowed: db`,

@@ -32,10 +32,19 @@ func (c *checker) check() {
 		{len(s.Services) == 0, "services", "there is no service to call",
 			"for example services: {payment: {workers: 50, serviceTime: exponential 50ms}}", nil},
 	})
+	c.obey("", []rule{
+		{c.Has("redis") && !s.shares(""), "redis", "has no effect, because nobody shares a retry budget",
+			"write fleet: true in the retryBudget of a policy, or remove it", nil},
+	})
 	c.names.check(c.mistakes)
 	for i := range s.Clients {
 		c.fleet(&s.Clients[i])
 		c.lists.calls("clients", s.Clients[i].Name, s.Clients[i].Calls)
+		if f := &s.Clients[i]; f.HoldsSessions() {
+			for k := range f.Calls {
+				c.graph.pooled[f.Calls[k].To] = true
+			}
+		}
 	}
 	c.lists.everyService("services", s.Services)
 	for i := range s.Variants {
@@ -69,7 +78,8 @@ func (c *checker) unused() {
 				"has no effect, because no variant has a gate in front of " + s.Name,
 				"write protect: {" + s.Name + ": {}} in the policy of a variant, or remove it", nil},
 			{c.graph.called[s.Name] && !c.graph.pooled[s.Name] && c.Has("services."+s.Name+".connections"), "connections",
-				"has no effect, because no caller has a pool", "write the call as {to: " + s.Name + ", pool: 20}", nil},
+				"has no effect, because no caller has a pool, and no users hold sessions",
+				"write the call as {to: " + s.Name + ", pool: 20}", nil},
 		})
 	}
 }

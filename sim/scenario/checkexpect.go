@@ -41,7 +41,7 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 		case faults && begin == 0 && e.Window == expect.Before:
 			c.Add(at, quoted+" needs some time before the first fault, which begins at 0s", "let it begin later")
 		case slices.Contains(aboutConnections, e.Measure) && !c.graph.pooled[e.Subject]:
-			c.Add(at, quoted+" needs connections, and no caller of "+e.Subject+" has a pool",
+			c.Add(at, quoted+" needs connections, and no caller of "+e.Subject+" has a pool, or sessions",
 				"write the call as {to: "+e.Subject+", pool: 20}")
 		case gates && !c.s.gated(e.Subject):
 			c.Add(at, quoted+" needs a gate in front of "+e.Subject+", and no variant has one",

@@ -21,6 +21,7 @@ var faultForms = [...]struct {
 	DeployFault:   {service: true, takes: []string{"for", "factor", "rate", "rollout", "share"}},
 	SurgeFault:    {fleet: true, takes: []string{"for", "factor"}},
 	FlushFault:    {service: true, takes: []string{"share"}},
+	RedisFault:    {service: true, fleet: true, takes: []string{"for", "share"}},
 	OperatorFault: {service: true, fleet: true, takes: []string{"action"}},
 }
 
@@ -83,6 +84,9 @@ func (c *faultChecker) strength() {
 			!has("factor"), "factor", "is missing", "for example factor: 0.5", nil},
 		{kind == FlushFault && c.names.isService[target] && !c.s.caches(target), kind.String(),
 			strictyaml.Quote(target) + " is no cache", "set its cache, or hit one", nil},
+		{kind == RedisFault && (c.names.isService[target] || c.names.isFleet[target]) && !c.s.shares(target), kind.String(),
+			strictyaml.Quote(target) + " shares no retry budget in any variant",
+			"write fleet: true in the retryBudget of a service that it calls", nil},
 		{kind == SurgeFault && c.s.closed(target), kind.String(), strictyaml.Quote(target) +
 			" is a closed loop, which has no rate to raise", "write a fleet with rate or curve, or a second fleet with once",
 			nil},

@@ -29,7 +29,8 @@ func (c *checker) fleet(f *Fleet) {
 			fmt.Sprintf("%s is longer than the run of %s", short(f.Within), short(c.s.Duration)),
 			"lower it or raise duration", nil},
 		{has("think") && !has("users"), "think", "has no effect without users", remove, nil},
-		{has("users") && !has("think"), "", "users need a think time", "for example think: exponential 5s", nil},
+		{has("users") && !has("think") && !has("session"), "", "users need a think time", "for example think: exponential 5s",
+			nil},
 		{has("users") && has("think") && f.Think.Mean() < leastThink, "think",
 			fmt.Sprintf("a mean of %s makes users ask without end at one moment", short(f.Think.Mean())),
 			"allowed: a mean of at least 1ms; for example exponential 5s", nil},
@@ -51,6 +52,7 @@ func (c *checker) fleet(f *Fleet) {
 				fmt.Sprintf("%s is past the end of the run, %s", short(at), short(end)), "remove the point or raise duration", nil},
 		})
 	}
+	c.session(f, path, has)
 	c.topic(f, path)
 }
 

@@ -109,6 +109,11 @@ func (c *listChecker) service(prefix string, s *Service) {
 			[]string{"queue.order"}},
 		{q.Interval > 0 && q.Order != CoDel, "queue.interval", "has no effect without order: codel", remove,
 			[]string{"queue.order"}},
+		{s.Connections.WhenFull != "" && s.Connections.Max == 0, "connections.whenFull", "has no effect without max", remove,
+			[]string{"connections.max"}},
+		{s.Connections.Backlog > 0 && s.Connections.Cost.IsZero() && s.Connections.WhenFull != WaitWhenFull,
+			"connections.backlog", "has no effect: nobody waits for a connection that costs nothing",
+			"set cost, or max with whenFull: wait", []string{"connections.cost", "connections.whenFull"}},
 		{s.Connections.Cores > 0 && s.Connections.Cost.IsZero(), "connections.cores", "has no effect without a cost", remove,
 			[]string{"connections.cost"}},
 	} {

@@ -51,9 +51,6 @@ func (c *listChecker) lives(prefix string, s *Service) {
 		{a.Max > 0 && a.Max < max(s.Replicas, a.Min), "autoscale.max",
 			fmt.Sprintf("%d is less than the %d replicas that there are", a.Max, max(s.Replicas, a.Min)), "raise it",
 			[]string{"replicas", "autoscale.min"}},
-		{s.Lives() && s.Balancing == LeastRequest, "balancing",
-			"callers that choose a replica by themselves do not learn here of replicas that come and go",
-			"use least-queue, round-robin or random", nil},
 		{s.IsCache() && s.Autoscale.Max > 0, "autoscale", "the keys of a cache that grows would have to move",
 			"remove it or the cache", nil},
 	}

@@ -82,7 +82,15 @@ func (e *estimator) topology() {
 		loads[i] = e.load(f)
 		e.consumer(f, &loads[i])
 		e.events += loads[i].total + float64(max(f.Instances, 1)) // and the next request of each
-		e.calls(f.Name, max(f.Instances, 1), Edges(f.Calls), loads[i], f.Patience)
+		calls := Edges(f.Calls)
+		if f.HoldsSessions() { // each opening makes a connection
+			calls = slices.Clone(calls)
+			for k := range calls {
+				calls[k].Pool = 1
+			}
+			e.events += loads[i].total * 2 // it ends, and its user comes back
+		}
+		e.calls(f.Name, max(f.Instances, 1), calls, loads[i], f.Patience)
 	}
 	order := e.order()
 	for _, i := range order {
@@ -133,7 +141,7 @@ func (e *estimator) load(f *Fleet) traffic {
 		return traffic{n, n / math.Max(f.Within.Seconds(), 1)}
 	case f.Users > 0:
 		// Lorden's inequality: the mean number of renewals up to t is at most t/mean + 1 + CV².
-		users, mean, spread := float64(f.Users), math.Max(f.Think.Mean().Seconds(), leastThink.Seconds()), 1+f.Think.CV2()
+		users, mean, spread := float64(f.Users), math.Max(f.pause().Mean().Seconds(), leastThink.Seconds()), 1+f.pause().CV2()
 		total := users * (e.seconds/mean + spread)
 		return traffic{total + float64(6*math.Sqrt(float64(total*spread))) + 10, users / mean}
 	}

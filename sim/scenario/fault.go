@@ -37,6 +37,8 @@ type Fault struct {
 	Surge string `yaml:"surge" example:"checkout"`
 	// Flush: replicas of a cache lose all that they hold, at one moment.
 	Flush string `yaml:"flush" example:"cache"`
+	// Redis: the instances of the service or fleet cannot reach the Redis through which they share their retry budgets.
+	Redis string `yaml:"redis" example:"checkout"`
 	// Operator: somebody acts on the service or fleet: see action.
 	Operator string `yaml:"operator" example:"checkout"`
 
@@ -106,11 +108,13 @@ const (
 	DeployFault
 	SurgeFault
 	FlushFault
+	RedisFault
 	OperatorFault
 )
 
 var faultNames = [...]string{
-	"", "outage", "slowdown", "errors", "capacity", "loss", "restart", "deploy", "surge", "flush", "operator",
+	"", "outage", "slowdown", "errors", "capacity", "loss", "restart", "deploy", "surge", "flush", "redis",
+	"operator",
 }
 
 // String returns the key in the file.
@@ -126,7 +130,7 @@ func (f *Fault) Kind() (FaultKind, string) {
 	return NoFault, ""
 }
 
-func (f *Fault) targets() [10]string {
+func (f *Fault) targets() [11]string {
 	return [...]string{f.Outage, f.Slowdown, f.Errors, f.Capacity, f.Loss, f.Restart, f.Deploy, f.Surge, f.Flush,
-		f.Operator}
+		f.Redis, f.Operator}
 }

@@ -27,6 +27,9 @@ type Fleet struct {
 	Users int `yaml:"users" range:"1..20000000" example:"1000"`
 	// Think is how long a user thinks between two requests.
 	Think distribution.Distribution `yaml:"think" example:"exponential 5s"`
+	// Session makes every user hold a connection, to the service that it calls, for as long as it can: opening one is the
+	// request. It replaces think.
+	Session Session `yaml:"session"`
 	// Once sends so many requests and no more, spread evenly over the time given by within.
 	Once int `yaml:"once" range:"1..20000000" example:"1000"`
 	// Within is the time over which the requests of once are spread. Default: all at the same moment, the start of the

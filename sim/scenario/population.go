@@ -50,9 +50,11 @@ func (c *populationChecker) check() {
 	memoryless := reflect.DeepEqual(f.Think, distribution.Exponential(f.Think.Mean()))
 	c.obey(path, []rule{
 		{has("instances"), "instances", "has no effect on a very large fleet", remove, nil},
+		{has("session"), "session", "a very large fleet holds no sessions",
+			fmt.Sprintf("allowed: at most %d users", guardedClients), nil},
 		{has("topic"), "topic", "a very large fleet does not consume",
 			fmt.Sprintf("allowed: at most %d messages at once", guardedClients), nil},
-		{f.Users > 0 && !memoryless, "think", "a very large fleet thinks exponentially",
+		{f.Users > 0 && !memoryless && !has("session"), "think", "a very large fleet thinks exponentially",
 			"for example think: exponential 60s", nil},
 	})
 	for i := range f.Calls {

@@ -77,6 +77,7 @@ func serviceParts(path string, s *Service, n int) (list []part, rest int) {
 		{path + ".cache.keys", &s.Cache.Keys, n},
 		{path + ".cache.capacity", &s.Cache.Capacity, rest},
 		{path + ".connections.max", &s.Connections.Max, rest},
+		{path + ".connections.backlog", &s.Connections.Backlog, rest},
 		{path + ".connections.cores", &s.Connections.Cores, rest},
 	}, pools(path, s.Calls, rest)...), rest
 }
@@ -319,4 +320,10 @@ func ownCalls(calls []Call) []Call {
 		calls[i].Else = slices.Clone(calls[i].Else)
 	}
 	return calls
+}
+
+// SharesBudget reports whether the instances of a caller share the retry budget of their calls to a service.
+func (v *Variant) SharesBudget(caller, callee string) bool {
+	b := v.PolicyOf(caller, callee).RetryBudget
+	return b.Enabled() && b.Fleet && b.Kind != budget.Tokens
 }

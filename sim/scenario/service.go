@@ -46,7 +46,7 @@ type Service struct {
 	Parallel bool `yaml:"parallel" example:"true"`
 	// CallsFirst makes the calls before the service's own work.
 	CallsFirst bool `yaml:"callsFirst" example:"true"`
-	// Connections is what connecting costs, for callers with a pool.
+	// Connections is what connecting costs, for callers with a pool and for users who hold sessions.
 	Connections Connections `yaml:"connections"`
 	// OptimisticLock makes all requests write the same row. A request succeeds only if no other finished since its work
 	// began; else it is answered 409, which callers may retry.
@@ -95,10 +95,11 @@ type Queue struct {
 	DropExpired bool `yaml:"dropExpired" example:"true"`
 }
 
-// The words of Queue.
+// The words of Queue, and of Connections.
 const (
 	ErrorWhenFull   = "error"
 	SilenceWhenFull = "silence"
+	WaitWhenFull    = "wait"
 	FIFO            = "fifo"
 	LIFO            = "lifo"
 	CoDel           = "codel"
@@ -106,8 +107,14 @@ const (
 
 // Connections is what connecting to a replica costs.
 type Connections struct {
-	// Max is how many connections a replica holds; further ones are refused. Default: no limit.
+	// Max is how many connections a replica holds. Default: no limit.
 	Max int `yaml:"max" range:"1..10000000" example:"100"`
+	// WhenFull is what happens to who connects to a replica that holds max: an "error" at once (default; too many
+	// connections), or a "wait" until one is closed.
+	WhenFull string `yaml:"whenFull" enum:"error|wait" example:"wait"`
+	// Backlog is how many may wait until theirs is made, or until one is closed; further ones get an error. Default: any
+	// number.
+	Backlog int `yaml:"backlog" range:"1..10000000" example:"128"`
 	// Cost is what one new connection costs the replica, of one core. Default: nothing.
 	Cost distribution.Distribution `yaml:"cost" example:"20ms"`
 	// Cores is how many connections are made at once. Default: 1.

@@ -168,8 +168,8 @@ func tableRows(r *sim.Result) []row {
 			}})
 		}
 	}
-	for _, group := range []string{"userVisible", "goodput", "amplification", "yield", "shed", "deadLetters", "lag",
-		"drained", "load"} {
+	for _, group := range []string{"userVisible", "goodput", "amplification", "yield", "shed", "hits", "replicas",
+		"restarts", "deadLetters", "lag", "drained", "load"} {
 		for _, name := range measureNames(r, group) {
 			rows = append(rows, row{clean(name), func(v *sim.VariantResult) string { return measureCell(v, name) }})
 		}
@@ -183,7 +183,8 @@ func measureNames(r *sim.Result, group string) []string {
 	var names []string
 	for i := range r.Variants {
 		for _, m := range r.Variants[i].Measures {
-			window := strings.Contains(m.Name, ", ") && group != "load" // which is only measured afterwards
+			_, last, window := strings.Cut(m.Name, ", ")                        // load is only measured afterwards
+			window = window && group != "load" && last != strings.ToUpper(last) // which is a priority
 			if measureOf(m.Name) == group && !window && !slices.Contains(names, m.Name) {
 				names = append(names, m.Name)
 			}

@@ -25,7 +25,7 @@ func experiments() []experiment {
 		retries, chains, budgets, breakers, hedges,
 		backoffs, buckets, gates,
 		storms, cliffs, outages, bounds, pools, populations,
-		elsewhere, caches, crashes,
+		elsewhere, caches, crashes, sessions, supermarket, criticality, platform,
 	} {
 		all = append(all, part()...)
 	}

@@ -19,6 +19,8 @@ var leftOut = []string{
 	"  that rounds: see sim/population, which prints its own error. Full jitter: attempts 9.61, here 9.606.",
 	"Queue of 1 s of work at C/λ 1.2: prototype 30 to 33 % goodput, here 1 to 82 % by workers and service law, which the",
 	"  prototype does not tell; 23 % in the checkout outage.",
+	"Criticality (SRE, ch. 21) with 90/s of 100/s critical and 90/s sheddable: critical ones served 1, here 0.941. A gate",
+	"  refuses what waits too long in a burst, while sheddable ones that came earlier are still at work.",
 	"SREGym in a prototype: mean queue 253.6 and, all exponential, 248.4; here 255.0, and 245.2 or 247.9 by what a full " +
 		"queue",
 	"  answers. The cluster itself, 253 to 256, is compared above.",

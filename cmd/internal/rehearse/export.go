@@ -19,6 +19,7 @@ const exportHelp = `Write what other programs need of a policy file.
 
 Usage: abate export prometheus-rules -c FILE [FLAGS]
        abate export grafana [-c FILE] [FLAGS]
+       abate export FORMAT -c FILE [FLAGS]      another program's format: abate export envoy -h
 
 prometheus-rules  recording and alerting rules, with thresholds that follow from the policies: each
                   service that the file lists has its own, all others share those of its defaults
@@ -172,7 +173,7 @@ func (o exportOptions) export(what exporter, stdout io.Writer) error {
 	if same(o.out, o.policy) {
 		return fmt.Errorf("-o %s is the policy file itself, which this would replace: name another file", o.out)
 	}
-	if err := replaceFile(o.out, text); err != nil {
+	if err := cli.ReplaceFile(o.out, text); err != nil {
 		return fmt.Errorf("-o %s was not written: %w", o.out, err)
 	}
 	return nil

@@ -29,6 +29,8 @@ const simHelp = `Run a scenario in virtual time, with the policy code that produ
 Usage: abate sim [FLAGS] FILE|FOLDER...
        abate sim FILE --shard 3/20 -o FILE|FOLDER    one part of a study's runs
        abate sim merge [FLAGS] FILE|FOLDER...        what one process would have written
+       abate sim --from PATH [--service NAME] [--outage 30s] [--rate N] [-o FILE]
+                     the outage of a system that "abate audit" reads, as a scenario to edit and run
 
 Each file is a scenario; a folder means its *.yaml files. Flags may stand anywhere; after "--" all
 words are files.
@@ -62,7 +64,7 @@ words are files.
   --explain             print what a run would rest on: every assumption and default, the policies
                         in force, the size of a run, all measures. Runs nothing
   --schema              print the JSON Schema of a scenario file
-  --validate            hold the simulator against about 240 numbers that others published, and
+  --validate            hold the simulator against about 300 numbers that others published, and
                         print the table; stands alone, and takes about a minute; exit code 0 if all
                         fit, else 1
   --quiet               no progress, and of the text only the last line
@@ -86,6 +88,9 @@ func SimCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 func simulate(ctx context.Context, run runner, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == mergeWord {
 		return merge(ctx, args, stdout, stderr)
+	}
+	if asksFrom(args) {
+		return from(ctx, args, stdout, stderr)
 	}
 	o, err := parseSim(args)
 	if errors.Is(err, flag.ErrHelp) {

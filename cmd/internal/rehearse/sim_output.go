@@ -1,7 +1,6 @@
 package rehearse
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/report"
 	"github.com/abate-go/abate/sim/summary"
@@ -62,9 +62,9 @@ func (o *simOptions) files(stdout io.Writer, results []*sim.Result) error {
 	}
 	return errors.Join(
 		o.reports(results),
-		output(stdout, "json", o.json, json),
-		output(stdout, "junit", o.junit, list(summary.JUnit)),
-		output(stdout, "markdown", o.markdown, list(summary.Markdown)),
+		cli.Output(stdout, "json", o.json, json),
+		cli.Output(stdout, "junit", o.junit, list(summary.JUnit)),
+		cli.Output(stdout, "markdown", o.markdown, list(summary.Markdown)),
 	)
 }
 
@@ -84,27 +84,7 @@ func (o *simOptions) reports(results []*sim.Result) error {
 		if o.several {
 			file = filepath.Join(file, reportName(r.File))
 		}
-		errs = append(errs, output(nil, "html", file, func(w io.Writer) error { return report.Write(w, r) }))
+		errs = append(errs, cli.Output(nil, "html", file, func(w io.Writer) error { return report.Write(w, r) }))
 	}
 	return errors.Join(errs...)
-}
-
-// output writes one file, whole or not at all; no name means that it was not asked for.
-func output(stdout io.Writer, flag, file string, form func(io.Writer) error) error {
-	if file == "" {
-		return nil
-	}
-	var text bytes.Buffer
-	err := form(&text)
-	switch {
-	case err != nil:
-	case file == toStdout:
-		_, err = stdout.Write(text.Bytes())
-	default:
-		err = replaceFile(file, text.Bytes())
-	}
-	if err != nil {
-		return fmt.Errorf("--%s %s was not written: %w", flag, file, err)
-	}
-	return nil
 }

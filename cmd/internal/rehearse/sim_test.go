@@ -403,7 +403,7 @@ func TestAFileIsReplacedWholeAndKeepsItsModeAndLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, _ := os.Stat("real.json")
-	if err := replaceFile("link.json", []byte("after")); err != nil {
+	if err := cli.ReplaceFile("link.json", []byte("after")); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile("real.json")
@@ -426,7 +426,7 @@ func TestOutputIntoAPipeGoesThroughIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	err = errors.Join(replaceFile(fmt.Sprintf("/dev/fd/%d", w.Fd()), []byte("text")), w.Close())
+	err = errors.Join(cli.ReplaceFile(fmt.Sprintf("/dev/fd/%d", w.Fd()), []byte("text")), w.Close())
 	text, readErr := io.ReadAll(r)
 	if err := errors.Join(err, readErr); err != nil || string(text) != "text" {
 		t.Errorf("%v, %q", err, text)

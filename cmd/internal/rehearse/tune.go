@@ -100,12 +100,12 @@ func (o *tuneOptions) report(r *tune.Result, stdout, stderr io.Writer) int {
 	if o.policy == "" {
 		err = errors.Join(err, say(stdout, "\n"+string(r.Policy)))
 	} else {
-		err = errors.Join(err, output(nil, "policy", o.policy, func(w io.Writer) error {
+		err = errors.Join(err, cli.Output(nil, "policy", o.policy, func(w io.Writer) error {
 			_, err := w.Write(r.Policy)
 			return err
 		}))
 	}
-	err = errors.Join(err, output(nil, "html", o.page, func(w io.Writer) error { return tune.HTML(w, r) }))
+	err = errors.Join(err, cli.Output(nil, "html", o.page, func(w io.Writer) error { return tune.HTML(w, r) }))
 	switch {
 	case err != nil:
 		return written(stderr, err)

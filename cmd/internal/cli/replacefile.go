@@ -1,4 +1,4 @@
-package rehearse
+package cli
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// replaceFile puts data into a file as a whole or not at all: it is written beside the file, reaches the disk, and
+// ReplaceFile puts data into a file as a whole or not at all: it is written beside the file, reaches the disk, and
 // takes the file's place. The file keeps its mode, its owner and group too as far as this process may give a file away,
 // and a link stays a link. What cannot be replaced is refused: a file that may not be written, a link to nothing, of
 // which nobody knows what it should lead to. What is there and no file, such as a pipe or a device, is written to.
-func replaceFile(name string, data []byte) error {
+func ReplaceFile(name string, data []byte) error {
 	target, old, err := replaceable(name)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package rehearse
+package cli
 
 import (
 	"io/fs"

@@ -1,0 +1,45 @@
+package abateredis_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/policy/budget"
+)
+
+// A simulated fleet shares its budget as one with a Redis does.
+func TestTheScriptOfTheBudgetAndItsPoolAgree(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		l := newLedger(t, 10*time.Second)
+		begin, pool := l.now, budget.Pool{}
+		for step := range 300 {
+			l.now = l.now.Add(time.Duration(random.ExpFloat64() * float64(300*time.Millisecond)))
+			if random.IntN(40) == 0 { // an outage
+				l.now = l.now.Add(time.Duration(random.IntN(20)) * time.Second)
+			}
+			o := budget.Offer{
+				Earned: int64(random.IntN(3)) * 1_000_000, Back: int64(random.IntN(2)) * random.Int64N(1_000_000),
+				Want: int64(random.IntN(2)) * random.Int64N(9_000_000), Reserve: 5_000_000, Floor: 5_000_000,
+				Window: time.Duration(1+step/150) * 10 * time.Second,
+			}
+			begins := step < 3
+			reserve := int64(0)
+			if begins {
+				reserve = o.Reserve
+			}
+			l.redis.SetTime(l.now)
+			got, err := l.client.Eval(t.Context(), abateredis.BudgetText, []string{"k"}, o.Earned, o.Back, o.Want, reserve,
+				o.Floor, o.Window.Microseconds()).Int64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := l.now.Sub(begin) + time.Duration(begin.UnixMicro())*time.Microsecond
+			if granted := pool.Exchange(now, o, begins); granted != got {
+				t.Fatalf("seed %d, step %d, %+v: the pool grants %d, the script %d", seed, step, o, granted, got)
+			}
+		}
+	}
+}

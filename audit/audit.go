@@ -1,0 +1,113 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/lint"
+	"github.com/abate-go/abate/topology"
+)
+
+// Options says what an audit assumes and complains about. The zero Options are good ones.
+type Options struct {
+	Assume source.Assume
+	// Propagate assumes that an application whose call has failed answers as the call did, where no file says what it
+	// answers. Without it what applications answer is not known: the worst case counts, the proof does not.
+	Propagate bool
+	Lint      lint.Options
+	Baseline  Baseline // findings that were there before; they do not fail an audit
+}
+
+// Result is what an audit found.
+type Result struct {
+	Form     topology.Form // joined
+	Files    []importer.Seen
+	Names    []topology.Found // how names were joined
+	Worst    *Worst           // nil when nothing is repeated
+	Findings []Finding
+	Stale    []string  // fingerprints of the baseline that no finding has
+	Verdicts []Verdict // of outages that were played; nil when none was
+	Changes  []Edit    // the smallest changes that make the worst path short
+	Diff     string    // the same as a unified diff
+	After    *Worst    // the worst path with the changes made
+	Left     []string  // changes that would help and that no number in a file stands for
+}
+
+// State says what becomes of a finding.
+type State uint8
+
+// The states of a finding.
+const (
+	New        State = iota
+	Known            // it stands in the baseline
+	Suppressed       // its file accepts it, with a reason
+)
+
+// Finding is a finding of a rule, and what people have said of it.
+type Finding struct {
+	lint.Finding
+	State  State
+	Reason string // of a suppressed one
+}
+
+// Run audits files.
+func Run(files []importer.File, o Options) *Result {
+	form, seen := importer.Read(files, o.Assume)
+	r := &Result{Files: seen}
+	r.Form, r.Names = form.Join()
+	if o.Propagate {
+		propagate(&r.Form)
+	}
+	r.Worst = worst(lint.Amplification(r.Form, o.Lint))
+	r.findings(files, o)
+	return r
+}
+
+func propagate(f *topology.Form) {
+	for i := range f.Services {
+		if s := &f.Services[i]; s.AnswersWith.IsZero() {
+			s.AnswersWith = topology.Assume("same", "told on the command line")
+		}
+	}
+}
+
+func (r *Result) findings(files []importer.File, o Options) {
+	accepted := newIgnored(files)
+	here := map[string]bool{}
+	for _, f := range lint.Run(r.Form, o.Lint) {
+		found := Finding{Finding: f}
+		here[f.Fingerprint()] = true
+		reason, said := accepted.reason(f.Rule, f.At)
+		switch {
+		case said && reason != "":
+			found.State, found.Reason = Suppressed, reason
+		case said:
+			found.Message += "; its file accepts it without a reason, which does not count"
+		case o.Baseline.Has(f.Fingerprint()):
+			found.State = Known
+		}
+		r.Findings = append(r.Findings, found)
+	}
+	for _, f := range o.Baseline.Fingerprints {
+		if !here[f] {
+			r.Stale = append(r.Stale, f)
+		}
+	}
+}
+
+// Count returns how many new findings there are of a severity.
+func (r *Result) Count(s lint.Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.State == New && f.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Fails reports whether there is a new finding of a severity or a higher one.
+func (r *Result) Fails(least lint.Severity) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.State == New && f.Severity >= least })
+}

@@ -1,0 +1,200 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/exporter"
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+// Loss is what becomes of one service's settings in another format.
+type Loss struct {
+	Service string         `json:"service"`
+	Rows    []exporter.Row `json:"rows"`
+	// Others are layers that try the same calls and are in no policy file: they multiply what is written.
+	Others []string `json:"others,omitempty"`
+	// Unread says that what was written was not found again, so that nothing is known of the loss.
+	Unread bool `json:"unread,omitempty"`
+}
+
+// Lossy reports whether anything but exact settings is among the losses.
+func Lossy(all []Loss) bool {
+	return slices.ContainsFunc(all, func(l Loss) bool {
+		return l.Unread || slices.ContainsFunc(l.Rows, func(r exporter.Row) bool { return r.Kind != exporter.Exact })
+	})
+}
+
+// Export writes the services of a policy file in another format, reads what it wrote, and says what was lost. urls are
+// where the services are.
+func Export(f exporter.Format, policy importer.File, urls map[string][]string) ([]byte, []Loss, error) {
+	form, _ := importer.Read([]importer.File{policy}, source.Assume{})
+	if len(form.Policies) == 0 {
+		for _, r := range form.Remarks {
+			return nil, nil, fmt.Errorf("%s: %s", r.At, r.Text)
+		}
+		return nil, nil, fmt.Errorf("%s lists no service; without services there is nothing to write", policy.Name)
+	}
+	var routes []exporter.Route
+	for _, p := range form.Policies {
+		name := p.Callees[0]
+		routes = append(routes, exporter.Route{Service: name, URLs: urls[name], Layer: p.Layer})
+	}
+	text := f.Write(routes)
+	return text, losses(routes, importer.File{Name: "export" + extension(f.Name), Data: text}), nil
+}
+
+// Again reads what Export wrote in a format, writes it again, and compares the two: what a format can say at all comes
+// back the same.
+func Again(f exporter.Format, text []byte) []exporter.Row {
+	file := importer.File{Name: "export" + extension(f.Name), Data: text}
+	form, _ := importer.Read([]importer.File{file}, source.Assume{Implementation: "istio"})
+	joined, _ := form.Join()
+	var rows []exporter.Row
+	for i := range joined.Calls {
+		c := &joined.Calls[i]
+		r := exporter.Route{Service: c.To, URLs: []string{"http://" + c.To}}
+		l := layerOf(&joined, topology.NewNames(joined.Services), &r)
+		if l == nil {
+			continue
+		}
+		r.Layer = *l
+		again := losses([]exporter.Route{r}, importer.File{Name: file.Name, Data: f.Write([]exporter.Route{r})})
+		rows = append(rows, again[0].Rows...)
+	}
+	return rows
+}
+
+func extension(format string) string {
+	switch format {
+	case "grpc":
+		return ".json"
+	case "nginx":
+		return ".conf"
+	case "haproxy":
+		return ".cfg"
+	case "spring":
+		return "/application.yaml"
+	}
+	return ".yaml"
+}
+
+// losses reads what was written and compares.
+func losses(routes []exporter.Route, written importer.File) []Loss {
+	// An HTTPRoute says nothing of retries by itself: it is read as Istio serves it.
+	form, _ := importer.Read([]importer.File{written}, source.Assume{Implementation: "istio"})
+	joined, _ := form.Join()
+	names := topology.NewNames(joined.Services)
+	var all []Loss
+	for i := range routes {
+		r := &routes[i]
+		l := Loss{Service: r.Service, Unread: true}
+		if after := layerOf(&joined, names, r); after != nil {
+			l.Rows, l.Unread = exporter.Compare(&r.Layer, after), false
+		} else if n, _ := exporter.Tries(&r.Layer); n < 2 { // what is not there repeats nothing
+			l.Rows, l.Unread = exporter.Compare(&r.Layer, &topology.Layer{}), false
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// layerOf returns the layer that stands for a route.
+func layerOf(f *topology.Form, names *topology.Names, r *exporter.Route) *topology.Layer {
+	for _, name := range r.Names() {
+		service, rule := names.Find(name, "")
+		if rule == topology.NotFound || rule == topology.Ambiguous {
+			continue
+		}
+		for i := range f.Calls {
+			if f.Calls[i].To != service {
+				continue
+			}
+			for j := range f.Calls[i].Layers {
+				if l := &f.Calls[i].Layers[j]; l.Kind != topology.SidecarIn && l.Kind != topology.Connection {
+					return l
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Import returns the policy file of a caller for what files say of its calls, and what is lost. caller empty means all
+// callers together. Of several layers on a call the outermost that repeats is taken; the others are named, because they
+// go on repeating.
+func Import(files []importer.File, caller string, assume source.Assume) ([]byte, []Loss, error) {
+	form, _ := importer.Read(files, assume)
+	joined, _ := form.Join()
+	var routes []exporter.Route
+	others := map[string][]string{}
+	for i := range joined.Calls {
+		c := &joined.Calls[i]
+		at := slices.IndexFunc(c.Layers, func(l topology.Layer) bool { n, _ := exporter.Tries(&l); return n > 1 })
+		if at < 0 && len(c.Layers) > 0 {
+			at = 0
+		}
+		if at < 0 || caller != "" && !called(&joined, c.From, caller) ||
+			slices.ContainsFunc(routes, func(r exporter.Route) bool { return r.Service == c.To }) {
+			continue
+		}
+		routes = append(routes, exporter.Route{Service: c.To, Layer: c.Layers[at]})
+		for j := range c.Layers {
+			if n, _ := exporter.Tries(&c.Layers[j]); n > 1 && j != at {
+				others[c.To] = append(others[c.To], fmt.Sprintf("%s %s: %d tries (%s)", c.Layers[j].Kind,
+					layerName(&c.Layers[j]), n, triesSource(&c.Layers[j])))
+			}
+		}
+	}
+	if len(routes) == 0 {
+		return nil, nil, fmt.Errorf("these files set no retries, limits or breakers for a call%s", of(caller))
+	}
+	text := exporter.Policy(routes)
+	all := losses(routes, importer.File{Name: "policy.yaml", Data: text})
+	for i := range all {
+		all[i].Others = others[all[i].Service]
+	}
+	return text, all, nil
+}
+
+func of(caller string) string {
+	if caller == "" {
+		return ""
+	}
+	return " of " + caller
+}
+
+// called reports whether a service goes by a name.
+func called(f *topology.Form, service, name string) bool {
+	found, _ := topology.NewNames(f.Services).Find(name, "")
+	return service != "" && found == service
+}
+
+// LossText writes losses for a terminal: what is not exact, and how much is.
+func LossText(all []Loss) string {
+	var b strings.Builder
+	for _, l := range all {
+		exact := 0
+		for _, r := range l.Rows {
+			if r.Kind == exporter.Exact {
+				exact++
+			}
+		}
+		fmt.Fprintf(&b, "%s: %s\n", l.Service, count(exact, "setting")+" exact")
+		if l.Unread {
+			b.WriteString("  what was written was not found again, so the loss is not known\n")
+		}
+		for _, r := range l.Rows {
+			if r.Kind != exporter.Exact {
+				fmt.Fprintf(&b, "  %s: %s\n", r.Kind, r)
+			}
+		}
+		for _, o := range l.Others {
+			fmt.Fprintf(&b, "  also repeats, and goes on: %s\n", o)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,238 @@
+package audit
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/lint"
+)
+
+// TextOptions says how much Text writes.
+type TextOptions struct {
+	All  bool // findings in the baseline, suppressed ones and notes too
+	Last bool // nothing but the last line
+}
+
+// Text writes the audit for a terminal: the worst path first, then findings, the verdict and the changes.
+func Text(w io.Writer, r *Result, o TextOptions) error {
+	b := bufio.NewWriter(w)
+	t := &textual{b}
+	if !o.Last {
+		t.headline(r)
+		t.findings(r, o)
+		t.verdicts(r)
+		t.changes(r)
+	}
+	t.last(r)
+	return b.Flush()
+}
+
+type textual struct{ w *bufio.Writer }
+
+func (t *textual) line(format string, args ...any) { fmt.Fprintf(t.w, format+"\n", args...) }
+
+func (t *textual) headline(r *Result) {
+	if r.Worst == nil {
+		t.line("No call is repeated, as far as these files say.")
+		return
+	}
+	t.line("%s", capital(r.Worst.Headline())+".")
+	t.line("")
+	t.path(r.Worst)
+}
+
+// path writes the calls of a path, and below each its layers.
+func (t *textual) path(w *Worst) {
+	for _, h := range w.Hops {
+		from := h.Call.From
+		if from == "" {
+			from = "outside"
+		}
+		calls := ""
+		if h.Times != 1 {
+			calls = fmt.Sprintf(", %s calls for each request", times(h.Times))
+		}
+		t.line("  %s → %s%s", from, h.Call.To, calls)
+		for _, f := range h.Factors {
+			if f.Times > 1 || f.Layer.Product != "" {
+				t.line("      %s", layerWords(f))
+			}
+		}
+	}
+	if len(w.Hops) > 0 {
+		t.line("")
+	}
+}
+
+// In one screen: so many findings of a rule, and so many places of a finding, are shown; --all shows the rest.
+const (
+	mostOfARule  = 3
+	mostOfPlaces = 4
+)
+
+func (t *textual) findings(r *Result, o TextOptions) {
+	hidden := 0
+	seen, more := map[string]int{}, map[string]int{}
+	var rules, assumed []string
+	for _, f := range r.Findings {
+		if !o.All && (f.State != New || f.Severity == lint.Note) {
+			hidden++
+			continue
+		}
+		if seen[f.Rule]++; !o.All && seen[f.Rule] > mostOfARule {
+			if more[f.Rule]++; more[f.Rule] == 1 {
+				rules = append(rules, f.Rule)
+			}
+			continue
+		}
+		t.finding(f, o)
+		for _, a := range f.Assumptions {
+			if !slices.Contains(assumed, a) {
+				assumed = append(assumed, a)
+			}
+		}
+	}
+	for _, id := range rules {
+		rule, _ := lint.RuleOf(id)
+		t.line("%d more of %s (%s).", more[id], id, rule.Title)
+	}
+	if hidden > 0 {
+		t.line("%s not shown: notes, what the baseline has, and what files accept.", count(hidden, "finding"))
+	}
+	if hidden+len(rules) > 0 {
+		t.line("--all shows all.")
+	}
+	if len(assumed) > 0 {
+		t.line("These rest on: %s.", strings.Join(assumed, "; "))
+	}
+	if len(r.Findings) > 0 {
+		t.line("")
+	}
+}
+
+func (t *textual) finding(f Finding, o TextOptions) {
+	t.line("%s: %s %s: %s", place(f), f.Severity, f.Rule, f.Message)
+	for i, rel := range f.Related {
+		if i == mostOfPlaces && !o.All {
+			t.line("    and %s more", count(len(f.Related)-i, "place"))
+			break
+		}
+		t.line("    %s: %s", rel.At, rel.Text)
+	}
+	if f.Fix != "" {
+		t.line("    fix: %s", f.Fix)
+	}
+	switch f.State {
+	case Known:
+		t.line("    known: it stands in the baseline")
+	case Suppressed:
+		t.line("    accepted: %s", f.Reason)
+	}
+}
+
+func place(f Finding) string {
+	if f.At.IsZero() {
+		return "(no file)"
+	}
+	return f.At.String()
+}
+
+func (t *textual) verdicts(r *Result) {
+	var assumed []string
+	for _, v := range r.Verdicts {
+		if v.Failed != "" {
+			t.line("Outage of %s: not played, because %s.", v.Service, v.Failed)
+			continue
+		}
+		t.line("Outage of %s (it %s):", v.Service, Fails(v.Outcome))
+		t.line("    as configured: %s", v.Before)
+		if v.After != nil {
+			t.line("    with the changes below: %s", v.After)
+		}
+		for _, a := range v.Assumed {
+			if !slices.Contains(assumed, a) {
+				assumed = append(assumed, a)
+			}
+		}
+	}
+	if len(assumed) > 0 {
+		t.line("    What was played assumes, because no file says it:")
+	}
+	for _, a := range assumed {
+		t.line("        %s", a)
+	}
+	if len(r.Verdicts) > 0 {
+		t.line("")
+	}
+}
+
+func (t *textual) changes(r *Result) {
+	if len(r.Changes) == 0 && len(r.Left) == 0 {
+		return
+	}
+	if len(r.Changes) > 0 {
+		t.line("The smallest change: %s.", count(len(r.Changes), "number"))
+		for _, e := range r.Changes {
+			t.line("    %s: %s → %s  (%s)", e.At, e.Old, e.New, e.Why)
+		}
+		after := 1.0
+		if r.After != nil {
+			after = r.After.Most
+		}
+		t.line("    One request then becomes %s attempts at most.", times(after))
+	}
+	for _, l := range r.Left {
+		t.line("    also repeats, and stands as a number in no file: %s", l)
+	}
+	t.line("")
+	if r.Diff != "" {
+		t.line("%s", strings.TrimSuffix(r.Diff, "\n"))
+		t.line("")
+	}
+}
+
+// last is the line that everybody reads.
+func (t *textual) last(r *Result) {
+	known := 0
+	for _, s := range r.Files {
+		if len(s.Formats) > 0 {
+			known++
+		}
+	}
+	t.line("%s, %s; %s read, %d of other kinds left out, %s, %s.", count(r.Count(lint.Error), "error"),
+		count(r.Count(lint.Warning), "warning"), count(known, "file"), len(r.Files)-known,
+		count(len(r.Form.Services), "service"), count(len(r.Form.Calls), "call"))
+	if len(r.Stale) > 0 {
+		t.line("%s of the baseline is gone; --write-baseline takes it out.", count(len(r.Stale), "finding"))
+	}
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// List writes each file and what it was taken for.
+func List(w io.Writer, r *Result) error {
+	b := bufio.NewWriter(w)
+	for _, s := range r.Files {
+		formats := strings.Join(s.Formats, ", ")
+		if formats == "" {
+			formats = "-"
+		}
+		fmt.Fprintf(b, "%s: %s\n", s.Name, formats)
+	}
+	for _, n := range r.Names {
+		if n.Name != n.Service {
+			fmt.Fprintf(b, "%s: %q is %s (%s)\n", n.At, n.Name, n.Service, n.Rule)
+		}
+	}
+	return b.Flush()
+}

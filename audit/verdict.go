@@ -1,0 +1,212 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate/lint"
+	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/scenario"
+	"github.com/abate-go/abate/topology"
+)
+
+// Verdict is what an outage does, as the simulator plays it: as the files say, and with the proposed changes.
+type Verdict struct {
+	Service  string
+	Outcome  topology.Outcome
+	Before   Outage
+	After    *Outage  // nil when there are no changes
+	Assumed  []string // what no file says
+	Scenario []byte
+	Failed   string // why there is no verdict; empty when there is one
+}
+
+// Outage is what came of one variant.
+type Outage struct {
+	Runs          int
+	Collapse      sim.Share // of the runs
+	Recovery      float64   // seconds until goodput was back, the median of the runs that recovered; -1 when none did
+	Amplification float64   // attempts for one request at the service, while it fails
+}
+
+// SimulateOptions says what is played.
+type SimulateOptions struct {
+	Outage  time.Duration // how long a service fails; 0 means 30 s
+	Runs    int           // for each variant; 0 means 10
+	Rate    float64       // requests/s at roots whose rate no file says; 0 means AssumedRate
+	Service string        // the only service that fails; empty means each that others call, the worst first
+	Most    int           // services at most; 0 means 3
+	// Progress is told what is played next; it may be nil.
+	Progress func(service string, n, of int)
+}
+
+// Simulate plays the outage of each dependency on which something is repeated, the worst first, and adds the verdicts
+// to
+// the result. When ctx is done it stops with those that it has.
+func (r *Result) Simulate(ctx context.Context, o SimulateOptions) {
+	targets := r.dependencies(o.Service)
+	if most := max(o.Most, 0); most > 0 {
+		targets = targets[:min(most, len(targets))]
+	} else {
+		targets = targets[:min(3, len(targets))]
+	}
+	for i, service := range targets {
+		if ctx.Err() != nil {
+			return
+		}
+		if o.Progress != nil {
+			o.Progress(service, i+1, len(targets))
+		}
+		r.Verdicts = append(r.Verdicts, r.play(ctx, service, o))
+	}
+}
+
+// dependencies returns the services that may fail, those first at which one request becomes most attempts.
+func (r *Result) dependencies(only string) []string {
+	if only != "" {
+		return []string{only}
+	}
+	type target struct {
+		name string
+		most float64
+	}
+	var all []target
+	for _, b := range lint.Amplification(r.Form, lint.Options{}).Bounds {
+		t := target{name: b.Service}
+		for _, root := range b.Roots {
+			t.most = max(t.most, root.Worst)
+		}
+		i := slices.IndexFunc(all, func(x target) bool { return x.name == b.Service })
+		switch {
+		case i >= 0:
+			all[i].most = max(all[i].most, t.most)
+		case slices.ContainsFunc(r.Form.Calls, func(c topology.Call) bool { return c.To == b.Service && c.From != "" }):
+			all = append(all, t)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b target) int {
+		switch {
+		case a.most > b.most:
+			return -1
+		case a.most < b.most:
+			return 1
+		}
+		return 0
+	})
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.name
+	}
+	return names
+}
+
+// ways are how a service may fail in an outage that is played.
+var ways = []topology.Outcome{topology.Hang, topology.Refused, topology.S503}
+
+// fewRuns are enough to see which way of failing does most harm.
+const fewRuns = 2
+
+// play plays each way of failing a few times, and then the one that does most harm as configured as often as is asked.
+func (r *Result) play(ctx context.Context, service string, o SimulateOptions) Verdict {
+	var worst Verdict
+	few := o
+	few.Runs = fewRuns
+	for i, way := range ways {
+		v := r.playOne(ctx, service, way, few)
+		if i == 0 || v.Failed == "" && (worst.Failed != "" || v.Before.worseThan(worst.Before)) {
+			worst = v
+		}
+	}
+	if worst.Failed != "" || ctx.Err() != nil {
+		return worst
+	}
+	return r.playOne(ctx, service, worst.Outcome, o)
+}
+
+func (o Outage) worseThan(other Outage) bool {
+	return cmp.Or(cmp.Compare(o.Collapse.Share, other.Collapse.Share), cmp.Compare(o.Recovery, other.Recovery),
+		cmp.Compare(o.Amplification, other.Amplification)) > 0
+}
+
+func (r *Result) playOne(ctx context.Context, service string, way topology.Outcome, o SimulateOptions) Verdict {
+	v := Verdict{Service: service, Outcome: way}
+	p := Play{Service: service, Fails: way, For: cmp.Or(o.Outage, 30*time.Second), Rate: o.Rate}
+	if len(r.Changes) > 0 {
+		fixed := r.changed()
+		p.Fixed = &fixed
+	}
+	text, assumed, err := p.Scenario(r.Form)
+	v.Scenario, v.Assumed = text, assumed
+	if err != nil {
+		v.Failed = err.Error()
+		return v
+	}
+	s, err := scenario.Parse("outage-of-"+service+".yaml", text)
+	if err != nil {
+		v.Failed = "the scenario cannot be played: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+		return v
+	}
+	result, err := sim.Run(ctx, s, sim.Options{Runs: cmp.Or(o.Runs, 10), Exactly: true})
+	if err != nil {
+		v.Failed = err.Error()
+		return v
+	}
+	v.Before = outage(&result.Variants[0], service)
+	if len(result.Variants) > 1 {
+		after := outage(&result.Variants[1], service)
+		v.After = &after
+	}
+	return v
+}
+
+func outage(v *sim.VariantResult, service string) Outage {
+	o := Outage{Runs: v.Runs, Collapse: v.Collapse, Recovery: -1}
+	if n := len(v.Recovery); n > 0 {
+		o.Recovery = v.Recovery[n/2]
+	}
+	for _, m := range v.Measures {
+		if m.Name == "amplification("+service+", during)" {
+			o.Amplification = m.Mean
+		}
+	}
+	return o
+}
+
+// String is the outage in words: "collapses in 94 % of 20 runs; 71.8 attempts for a request".
+func (o Outage) String() string {
+	var s string
+	switch {
+	case o.Collapse.Share == 0 && o.Recovery >= 0:
+		s = fmt.Sprintf("recovers in all of %d runs, after %.1f s in the median", o.Runs, o.Recovery)
+	case o.Collapse.Share == 0:
+		s = fmt.Sprintf("does not collapse in %d runs", o.Runs)
+	default:
+		s = fmt.Sprintf("collapses in %.0f %% of %d runs", 100*o.Collapse.Share, o.Runs)
+	}
+	return s + fmt.Sprintf("; %.1f attempts for a request while it fails", o.Amplification)
+}
+
+// ScenarioOf returns the outage of a service as a scenario file for editing: of the service at which one request
+// becomes
+// most attempts, if none is named. It fails as does most harm to retries.
+func (r *Result) ScenarioOf(service string, o SimulateOptions) ([]byte, error) {
+	targets := r.dependencies(service)
+	if len(targets) == 0 {
+		return nil, errors.New("no service calls another, as far as these files say; add the calls to a file of calls:")
+	}
+	way := topology.Hang
+	for _, b := range lint.Amplification(r.Form, lint.Options{}).Bounds {
+		if b.Service == targets[0] && slices.Contains(b.Outcomes, topology.Hang) &&
+			!slices.ContainsFunc(b.Roots, func(x lint.RootBound) bool { return x.Worst > 1 }) {
+			way = topology.S503 // a hang is not repeated
+		}
+	}
+	text, _, err := Play{Service: targets[0], Fails: way, For: cmp.Or(o.Outage, 30*time.Second),
+		Rate: o.Rate}.Scenario(r.Form)
+	return text, err
+}

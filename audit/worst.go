@@ -1,0 +1,133 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/abate-go/abate/lint"
+	"github.com/abate-go/abate/topology"
+)
+
+// Worst is the path on which one request becomes the most attempts.
+type Worst struct {
+	Service string // that fails
+	Root    string // at which the request arrives
+	Outcome topology.Outcome
+	Unsafe  bool // the number is that of requests that must not be carried out twice
+	// Proved is what the files say can happen, and Most what cannot be exceeded whatever applications answer.
+	Proved, Most float64
+	Known        bool // no unknown value has part in Most
+	Hops         []lint.Hop
+	Cycle        []string
+}
+
+// worst returns the worst path of all services, nil when nothing is repeated anywhere.
+func worst(a *lint.Amplified) *Worst {
+	var best *Worst
+	for _, b := range a.Bounds {
+		for _, r := range b.Roots {
+			w := &Worst{Service: b.Service, Root: r.Root, Outcome: b.Outcomes[0], Unsafe: b.Methods == topology.Unsafe,
+				Proved: r.Proved, Most: r.Worst, Known: r.Known, Cycle: b.Cycle}
+			if w.Most <= 1 || !w.Known && w.Proved <= 1 || best != nil && !w.worseThan(best) {
+				continue
+			}
+			w.Hops = a.Path(b, r, true)
+			best = w
+		}
+	}
+	return best
+}
+
+// worseThan compares what is known: where a value could not be read, that is what is proved.
+func (w *Worst) worseThan(other *Worst) bool {
+	a, b := w.certain(), other.certain()
+	return a > b || a == b && w.Proved > other.Proved
+}
+
+func (w *Worst) certain() float64 {
+	if w.Known {
+		return w.Most
+	}
+	return w.Proved
+}
+
+// Headline is the worst path in one sentence.
+func (w *Worst) Headline() string {
+	from := "one request at " + w.Root
+	if w.Root == "" {
+		from = "one request"
+	}
+	if len(w.Cycle) > 0 {
+		return fmt.Sprintf("nothing bounds what %s becomes: its calls go in a circle, %s", from,
+			strings.Join(w.Cycle, " → "))
+	}
+	if !w.Known {
+		return fmt.Sprintf(
+			"%s becomes at least %s attempts at %s when it %s; some values could not be read, so it may be more",
+			from, times(w.Proved), w.Service, Fails(w.Outcome))
+	}
+	s := fmt.Sprintf("%s can become %s attempts at %s when it %s", from, times(w.Most), w.Service, Fails(w.Outcome))
+	if w.Proved < w.Most {
+		s += fmt.Sprintf(" (proved: %s; the rest depends on what applications answer)", times(w.Proved))
+	}
+	return s
+}
+
+// times writes a number of attempts.
+func times(n float64) string {
+	switch {
+	case math.IsInf(n, 1) || n >= topology.Unbounded:
+		return "any number of"
+	case n >= 100 || n == math.Trunc(n):
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.1f", n)
+}
+
+// Fails says in words how a service fails: "hangs", "answers 503".
+func Fails(o topology.Outcome) string {
+	switch o {
+	case topology.Refused:
+		return "refuses connections"
+	case topology.ResetUnsent:
+		return "breaks connections before it has a request"
+	case topology.ResetSent:
+		return "breaks connections"
+	case topology.Hang:
+		return "hangs"
+	}
+	return "answers " + o.String()
+}
+
+// layerWords says what a layer does to a call: "client resilience4j: 3 tries (app.yml:7:22)".
+func layerWords(f lint.Factor) string {
+	l := f.Layer
+	s := l.Kind.String()
+	if l.Product != "" {
+		s += " " + l.Product
+	}
+	switch {
+	case math.IsNaN(f.Times):
+		s += ": an unknown number of tries"
+	case f.Times == 1:
+		s += ": 1 try"
+	default:
+		s += ": " + times(f.Times) + " tries"
+	}
+	if source := triesSource(l); source != "" {
+		s += " (" + source + ")"
+	}
+	return s
+}
+
+// triesSource says where the most tries of a layer come from.
+func triesSource(l *topology.Layer) string {
+	best, at := 1, l.At.String()
+	for i := range l.Repeats {
+		if n := l.Repeats[i].Tries.Or(1); n > best {
+			best, at = n, l.Repeats[i].Tries.Source()
+		}
+	}
+	return at
+}

@@ -1,0 +1,361 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate/audit"
+	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/lint"
+)
+
+// The exit codes of an audit beside 0, nothing to complain about, and 1, findings.
+const (
+	exitUsage       = 2 // a flag is wrong, or a file that should have been read was not
+	exitInterrupted = 130
+)
+
+const auditHelp = `Read the retries that a team already has, in any stack, and say what they do in an outage.
+
+Usage: abate audit [FLAGS] PATH...
+
+PATH is a file, a folder, or "-" for standard input (helm template . | abate audit -). Files are
+recognised by their content: FORMATS. What no file says can be added in a file
+with calls: and services: (see docs/audit.md).
+
+  --list                  print what each file was taken for and how names were joined; judge nothing
+  --all                   print notes, findings of the baseline and accepted ones too
+  --topology FILE         write the joined form as YAML, each value with its source
+
+  --prometheus URL        ask this Prometheus who calls whom, how often and how fast: service graphs
+                          of Tempo and the OpenTelemetry collector, Istio, Linkerd. Saved answers of
+                          instant queries are read as files
+  --window TIME           how far back it looks (default 5m)
+
+  --assume NAME=VALUE     istio=1.23: whose defaults hold; implementation=istio or envoy-gateway: what
+                          serves routes of the Gateway API; app=propagate: an application whose call
+                          failed answers as the call did. May be given several times
+  --max-amplification N   attempts that one request may become; more is an error (default 10)
+  --fail-on SEVERITY      error, warning, note or never: what makes the exit code 1 (default error)
+  --baseline FILE         findings in it do not fail; --write-baseline writes it
+  --write-baseline
+
+  --simulate              play the outage of the three services at which one request becomes most
+                          attempts, as configured and with the changes of --fix
+  --outage TIME           how long a service fails (default 30s)
+  --service NAME          the only service that fails
+  --rate N                requests/s at services that nobody calls, where no file says it (default 100)
+
+  --fix                   look for the fewest numbers to change, and print them as a diff; with
+                          --fix=write they are written to the files
+
+  --html FILE             write one page for a browser
+  --sarif FILE            write SARIF 2.1.0, --junit FILE JUnit XML, --json FILE all numbers,
+  --markdown FILE         a pull request's comment, --gitlab FILE a code quality report; "-" for
+                          standard output, instead of the text
+  --github                print workflow commands, which GitHub shows beside the lines
+  --explain RULE          say what a rule means, why, and when it is wrong
+  --quiet                 no progress, and of the text only the last line
+  -h, --help              print this
+
+A comment "abate:ignore F301 why" on the line of a finding or on the line above accepts it, and so
+does a Kubernetes annotation abate.dev/ignore: "F301=why". The reason is needed.
+
+Exit code: 0 no finding at or above --fail-on; 1 there is one; 2 a flag is wrong, or a path could
+not be read; 130 interrupted.
+`
+
+// auditOptions are the words of "abate audit".
+type auditOptions struct {
+	problems []string
+	paths    []string
+
+	list, all, github, quiet, simulate, writeBaseline bool
+
+	prometheus, window string
+
+	topology, baseline, html, sarif, junit, json, markdown, gitlab string
+
+	assume  assumptions
+	max     float64
+	failOn  string
+	outage  time.Duration
+	service string
+	rate    float64
+	fix     fixing
+	explain string
+}
+
+// assumptions is a flag that may be given several times.
+type assumptions []string
+
+func (a *assumptions) String() string     { return strings.Join(*a, ",") }
+func (a *assumptions) Set(s string) error { *a = append(*a, s); return nil }
+
+// fixing is --fix, and --fix=write.
+type fixing string
+
+func (f *fixing) String() string   { return string(*f) }
+func (f *fixing) IsBoolFlag() bool { return true }
+func (f *fixing) Set(s string) error {
+	switch s {
+	case "true":
+		*f = "print"
+	case "write", "print":
+		*f = fixing(s)
+	case "false":
+		*f = ""
+	default:
+		return fmt.Errorf("%q is not a way to fix; allowed: --fix, --fix=write", s)
+	}
+	return nil
+}
+
+func (o *auditOptions) wrong(format string, args ...any) {
+	o.problems = append(o.problems, "abate audit: "+fmt.Sprintf(format, args...))
+}
+
+func (o *auditOptions) define() *flag.FlagSet {
+	f := flag.NewFlagSet("audit", flag.ContinueOnError)
+	f.BoolVar(&o.list, "list", false, "")
+	f.BoolVar(&o.all, "all", false, "")
+	f.BoolVar(&o.github, "github", false, "")
+	f.BoolVar(&o.quiet, "quiet", false, "")
+	f.BoolVar(&o.simulate, "simulate", false, "")
+	f.BoolVar(&o.writeBaseline, "write-baseline", false, "")
+	f.StringVar(&o.prometheus, "prometheus", "", "")
+	f.StringVar(&o.window, "window", "5m", "")
+	f.StringVar(&o.topology, "topology", "", "")
+	f.StringVar(&o.baseline, "baseline", "", "")
+	f.StringVar(&o.html, "html", "", "")
+	f.StringVar(&o.sarif, "sarif", "", "")
+	f.StringVar(&o.junit, "junit", "", "")
+	f.StringVar(&o.json, "json", "", "")
+	f.StringVar(&o.markdown, "markdown", "", "")
+	f.StringVar(&o.gitlab, "gitlab", "", "")
+	f.Var(&o.assume, "assume", "")
+	f.Float64Var(&o.max, "max-amplification", 0, "")
+	f.StringVar(&o.failOn, "fail-on", "error", "")
+	f.DurationVar(&o.outage, "outage", 30*time.Second, "")
+	f.StringVar(&o.service, "service", "", "")
+	f.Float64Var(&o.rate, "rate", 0, "")
+	f.Var(&o.fix, "fix", "")
+	f.StringVar(&o.explain, "explain", "", "")
+	return f
+}
+
+// severities are the words of --fail-on.
+var severities = map[string]lint.Severity{"error": lint.Error, "warning": lint.Warning, "note": lint.Note}
+
+// parse reads the words, and collects everything that is wrong with them. The error is flag.ErrHelp or nil.
+func parse(args []string) (*auditOptions, error) {
+	o := &auditOptions{}
+	var err error
+	if o.paths, err = cli.ReadFlags(o.define(), args, o.wrong); err != nil {
+		return o, err
+	}
+	if len(o.paths) == 0 && o.explain == "" && o.prometheus == "" {
+		o.wrong("no path is named; for example: abate audit .")
+	}
+	if _, ok := severities[o.failOn]; !ok && o.failOn != "never" {
+		o.wrong("--fail-on: %q is no severity; allowed: error, warning, note, never", o.failOn)
+	}
+	if o.writeBaseline && o.baseline == "" {
+		o.wrong("--write-baseline needs --baseline FILE, for example --baseline .abate-baseline.json")
+	}
+	if o.max < 0 || o.rate < 0 || o.outage < time.Second {
+		o.wrong("--max-amplification and --rate are not negative, and --outage is at least 1s")
+	}
+	for _, a := range o.assume {
+		if name, value, ok := strings.Cut(a, "="); !ok || name == "" || value == "" {
+			o.wrong("--assume: %q is no assumption; write NAME=VALUE, for example istio=1.23 or app=propagate", a)
+		} else if name == "app" && value != "propagate" {
+			o.wrong("--assume: app=%s is not known; allowed: app=propagate", value)
+		}
+	}
+	return o, nil
+}
+
+// AuditCommand runs "abate audit".
+func AuditCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stdout, strings.Replace(auditHelp, "FORMATS", strings.Join(importer.Formats(), ", "), 1))
+		return 0
+	}
+	if len(o.problems) == 0 && o.explain != "" {
+		return explain(o.explain, stdout, stderr)
+	}
+	options := o.audit()
+	if len(o.problems) > 0 {
+		for _, p := range o.problems {
+			fmt.Fprintln(stderr, p)
+		}
+		fmt.Fprintln(stderr, `abate audit: nothing was read; "abate audit -h" explains the flags.`)
+		return exitUsage
+	}
+	return o.run(ctx, options, stdout, stderr)
+}
+
+// audit returns what the words mean for package audit.
+func (o *auditOptions) audit() audit.Options {
+	options := audit.Options{Lint: lint.Options{MaxAmplification: o.max},
+		Assume: source.Assume{Versions: map[string]string{}}}
+	for _, a := range o.assume {
+		name, value, _ := strings.Cut(a, "=")
+		if name == "app" {
+			options.Propagate = true
+			continue
+		}
+		if name == "implementation" {
+			options.Assume.Implementation = value
+			continue
+		}
+		options.Assume.Versions[strings.ToLower(name)] = value
+	}
+	if o.baseline == "" {
+		return options
+	}
+	data, err := os.ReadFile(o.baseline)
+	if err == nil {
+		options.Baseline, err = audit.ParseBaseline(o.baseline, data)
+	}
+	if err != nil && !o.writeBaseline {
+		o.wrong("--baseline: %v", err)
+	}
+	return options
+}
+
+func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, stderr io.Writer) int {
+	progress := newProgress(stderr, o.quiet)
+	files, err := audit.Collect(ctx, o.paths, os.Stdin, progress.files)
+	progress.End("")
+	if o.prometheus != "" {
+		answers, asked := audit.Prometheus(ctx, nil, o.prometheus, o.window)
+		files, err = append(files, answers...), errors.Join(err, asked)
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(stderr, "abate audit: interrupted; nothing was judged.")
+		return exitInterrupted
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "abate audit: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nabate audit: "))
+	}
+	r := audit.Run(files, options)
+	if o.list {
+		err = errors.Join(err, audit.List(stdout, r))
+		return o.code(nil, err, stderr)
+	}
+	if o.fix != "" || o.simulate {
+		r.Propose(files, options.Lint)
+	}
+	if o.simulate {
+		r.Simulate(ctx, audit.SimulateOptions{Outage: o.outage, Service: o.service, Rate: o.rate,
+			Progress: progress.outage})
+		progress.End("")
+	}
+	if o.fix == "" {
+		r.Diff = ""
+	}
+	failed := errors.Join(err, o.write(r, files, stdout))
+	if ctx.Err() != nil {
+		fmt.Fprintln(stderr, "abate audit: interrupted; what was known by then is printed.")
+		return exitInterrupted
+	}
+	return o.code(r, failed, stderr)
+}
+
+// write writes all that was asked for.
+func (o *auditOptions) write(r *audit.Result, files []importer.File, stdout io.Writer) error {
+	version := cli.Version()
+	var errs []error
+	outputs := []struct {
+		flag, file string
+		form       func(io.Writer) error
+	}{
+		{"html", o.html, func(w io.Writer) error { return audit.HTML(w, r) }},
+		{"sarif", o.sarif, func(w io.Writer) error { return audit.SARIF(w, r, version) }},
+		{"junit", o.junit, func(w io.Writer) error { return audit.JUnit(w, r, severities[o.failOn]) }},
+		{"json", o.json, func(w io.Writer) error { return audit.JSON(w, r) }},
+		{"markdown", o.markdown, func(w io.Writer) error { return audit.Markdown(w, r) }},
+		{"gitlab", o.gitlab, func(w io.Writer) error { return audit.GitLab(w, r) }},
+		{"topology", o.topology, func(w io.Writer) error { _, err := w.Write(r.Form.YAML()); return err }},
+	}
+	toStdout := false
+	for _, out := range outputs {
+		errs = append(errs, cli.Output(stdout, out.flag, out.file, out.form))
+		toStdout = toStdout || out.file == cli.ToStdout
+	}
+	if o.writeBaseline {
+		errs = append(errs, cli.Output(stdout, "baseline", o.baseline, func(w io.Writer) error {
+			_, err := w.Write(audit.BaselineOf(r).JSON())
+			return err
+		}))
+	}
+	switch {
+	case o.github:
+		errs = append(errs, audit.GitHub(stdout, r))
+	case !toStdout:
+		errs = append(errs, audit.Text(stdout, r, audit.TextOptions{All: o.all, Last: o.quiet}))
+	}
+	if o.fix == "write" {
+		errs = append(errs, rewrite(r, files))
+	}
+	return errors.Join(errs...)
+}
+
+// rewrite writes the files that the changes touch.
+func rewrite(r *audit.Result, files []importer.File) error {
+	changed, left := audit.Apply(files, r.Changes)
+	var errs []error
+	for i := range files {
+		if slices.Equal(files[i].Data, changed[i].Data) {
+			continue
+		}
+		if files[i].Name == audit.StdinName {
+			errs = append(errs, errors.New("standard input cannot be changed"))
+			continue
+		}
+		errs = append(errs, cli.ReplaceFile(files[i].Name, changed[i].Data))
+	}
+	for _, e := range left {
+		errs = append(errs, fmt.Errorf("%s: %s is no longer there", e.At, e.Old))
+	}
+	return errors.Join(errs...)
+}
+
+// code is the exit code.
+func (o *auditOptions) code(r *audit.Result, err error, stderr io.Writer) int {
+	least, ok := severities[o.failOn]
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "abate audit: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nabate audit: "))
+		return exitUsage
+	case r != nil && ok && r.Fails(least):
+		return 1
+	}
+	return 0
+}
+
+func explain(id string, stdout, stderr io.Writer) int {
+	if r, ok := lint.RuleOf(strings.ToUpper(id)); ok {
+		fmt.Fprintf(stdout, "%s (%s): %s\n\n%s\n\nSource: %s\n\nFine when: %s\n\nFix: %s\n", r.ID, r.Severity, r.Title, r.Why,
+			r.Source, r.Fine, r.Fix)
+		return 0
+	}
+	var ids []string
+	for _, r := range lint.Rules() {
+		ids = append(ids, r.ID)
+	}
+	fmt.Fprintf(stderr, "abate audit: there is no rule %q; the rules are %s.\n", id, strings.Join(ids, ", "))
+	return exitUsage
+}

@@ -1,0 +1,142 @@
+package inspect_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/cmd/internal/inspect"
+)
+
+const calls = `calls:
+- from: shop
+  to: orders
+  layers:
+  - {kind: client, product: library, perTry: 10s, overall: 60s, repeats: [{on: ["503"], tries: 4}]}
+  - {kind: gateway, product: envoy, perTry: 1s, overall: 5s, repeats: [{on: ["503"], tries: 4}]}
+`
+
+func run(command cli.Run, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = command(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAnAuditFailsOnErrorsAndSaysWhichLine(t *testing.T) {
+	path := write(t, "calls.yaml", calls)
+	code, out, errs := run(inspect.AuditCommand, path)
+	if code != 1 || errs != "" || !strings.Contains(out, "can become 16 attempts at orders") ||
+		!strings.Contains(out, "calls.yaml:6:") {
+		t.Errorf("exit code %d, %q\n%s", code, errs, out)
+	}
+	for _, args := range [][]string{{"--fail-on", "never", path}, {"--max-amplification", "99", "--fail-on=never", path},
+		{"--list", path}, {"-h"}, {"--explain", "f101"}} {
+		if code, out, errs := run(inspect.AuditCommand, args...); code != 0 || errs != "" || out == "" {
+			t.Errorf("%q: exit code %d, %q, %q", args, code, out, errs)
+		}
+	}
+}
+
+func TestWrongWordsAreAllNamed(t *testing.T) {
+	code, out, errs := run(inspect.AuditCommand, "--fail-on", "sometimes", "--asume", "x", "--assume", "istio",
+		"--assume=app=guess", "--outage", "1ms", "--write-baseline", "--fix=all")
+	for _, want := range []string{`"sometimes" is no severity`, "--asume is not a flag", `"istio" is no assumption`,
+		"app=guess", "--outage is at least 1s", "--write-baseline needs --baseline", "allowed: --fix, --fix=write",
+		"no path is named", "nothing was read"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("no %q in\n%s", want, errs)
+		}
+	}
+	if code != 2 || out != "" {
+		t.Errorf("exit code %d, %q", code, out)
+	}
+	if code, _, errs := run(inspect.AuditCommand, "--explain", "F999"); code != 2 || !strings.Contains(errs, "F101") {
+		t.Errorf("--explain of no rule: %d, %s", code, errs)
+	}
+	if code, _, errs := run(inspect.AuditCommand, filepath.Join(t.TempDir(), "none")); code != 2 ||
+		!strings.Contains(errs, "none") {
+		t.Errorf("a path that is not there: %d, %s", code, errs)
+	}
+}
+
+func TestAFixIsWrittenOnlyWhenItIsAskedFor(t *testing.T) {
+	path := write(t, "calls.yaml", calls)
+	_, out, _ := run(inspect.AuditCommand, "--fix", path)
+	if data, err := os.ReadFile(path); err != nil || string(data) != calls || !strings.Contains(out, "\n-  - {kind") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if code, _, errs := run(inspect.AuditCommand, "--fix=write", "--quiet", "--fail-on=never", path); code != 0 {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(data), "tries: 4") != 1 || strings.Count(string(data), "tries: 1}") != 1 {
+		t.Errorf("%v\n%s", err, data)
+	}
+	if code, out, _ := run(inspect.AuditCommand, path); code != 0 {
+		t.Errorf("what was fixed still fails:\n%s", out)
+	}
+}
+
+func TestABaselineIsWrittenAndRead(t *testing.T) {
+	path, base := write(t, "calls.yaml", calls), filepath.Join(t.TempDir(), "base.json")
+	if code, _, errs := run(inspect.AuditCommand, "--baseline", base, path); code != 2 || errs == "" {
+		t.Errorf("a baseline that is not there: %d, %s", code, errs)
+	}
+	run(inspect.AuditCommand, "--baseline", base, "--write-baseline", path)
+	if code, out, errs := run(inspect.AuditCommand, "--baseline", base, path); code != 0 || errs != "" {
+		t.Errorf("exit code %d, %s\n%s", code, errs, out)
+	}
+}
+
+func TestOutputsGoToFilesOrTakeThePlaceOfTheText(t *testing.T) {
+	path, page := write(t, "calls.yaml", calls), filepath.Join(t.TempDir(), "page.html")
+	_, out, errs := run(inspect.AuditCommand, "--json", "-", "--html", page, path)
+	data, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(data), "<svg") || !strings.HasPrefix(out, "{") || errs != "" {
+		t.Errorf("%v, %s, %.80q", err, errs, out)
+	}
+	if code, _, errs := run(inspect.AuditCommand, "--sarif", filepath.Join(page, "x"), path); code != 2 ||
+		!strings.Contains(errs, "--sarif") {
+		t.Errorf("a file that cannot be written: %d, %s", code, errs)
+	}
+}
+
+const policy = "services:\n  orders:\n    maxRetries: 2\n    attemptTimeout: 1s\n    retryOn: [gateway-error]\n"
+
+func TestExportAndImportSayWhatIsLost(t *testing.T) {
+	path, loss := write(t, "policy.yaml", policy), filepath.Join(t.TempDir(), "loss.json")
+	export := inspect.Exports(nil)
+	code, out, errs := run(export, "istio", "-c", path)
+	if code != 0 || !strings.Contains(out, "kind: VirtualService") || !strings.Contains(errs, "settings exact") {
+		t.Errorf("exit code %d, %s\n%s", code, errs, out)
+	}
+	code, _, errs = run(export, "nginx", "-c", path, "--loss", loss, "--fail-on-loss")
+	if data, err := os.ReadFile(loss); code != 1 || errs != "" || err != nil || !strings.Contains(string(data),
+		`"dropped"`) {
+		t.Errorf("exit code %d, %s, %v, %s", code, errs, err, data)
+	}
+	if code, _, errs := run(export, "envoy", "extra"); code != 2 || !strings.Contains(errs, "-c FILE is missing") ||
+		!strings.Contains(errs, `"extra" is one word too many`) {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	code, out, errs = run(inspect.ImportCommand, write(t, "calls.yaml", calls))
+	if code != 0 || !strings.Contains(out, "maxRetries: 3") || !strings.Contains(errs, "also repeats, and goes on") {
+		t.Errorf("exit code %d, %s\n%s", code, errs, out)
+	}
+	if code, _, errs := run(inspect.ImportCommand); code != 2 || !strings.Contains(errs, "no path is named") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}

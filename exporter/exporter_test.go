@@ -1,0 +1,127 @@
+package exporter_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/exporter"
+	"github.com/abate-go/abate/topology"
+	"go.yaml.in/yaml/v3"
+)
+
+var here = topology.Position{File: "policy.yaml", Line: 1, Column: 1}
+
+func w[T topology.Scalar](v T) topology.Value[T] { return topology.Write(v, here) }
+
+func route() exporter.Route {
+	return exporter.Route{Service: "payment", URLs: []string{"http://payment.shop:8080", "http://payment-2.shop:8080"},
+		Layer: topology.Layer{
+			PerTry: w(time.Second), Overall: w(3 * time.Second),
+			Repeats: []topology.Repeat{
+				{On: []topology.Outcome{topology.Refused, topology.ResetUnsent}, Tries: w(4)},
+				{On: []topology.Outcome{topology.Hang, topology.S503, topology.S502, topology.Unavailable, topology.ResetSent},
+					Methods: topology.Safe, Tries: w(4)},
+			},
+			Backoff: topology.Backoff{First: w(100 * time.Millisecond), Max: w(10 * time.Second), Multiplier: w(2.0),
+				Jitter: w("full")},
+			Budget: topology.Budget{Ratio: w(0.1)},
+			Breaker: topology.Breaker{FailureRatio: w(0.5), MinimumCalls: w(20), Window: w(10 * time.Second),
+				OpenFor: w(time.Second)},
+			Ejection: topology.Ejection{Consecutive: w(5), Base: w(10 * time.Second)},
+			Limits:   topology.Limits{Requests: w(50)},
+		}}
+}
+
+func TestWhatIsWrittenHasTheSettingsOfTheFormat(t *testing.T) {
+	for name, wants := range map[string][]string{
+		"envoy": {"retry_on: connect-failure,refused-stream,reset-before-request,reset,unavailable,retriable-status-codes",
+			"retriable_status_codes: [502, 503]", "num_retries: 3", "per_try_timeout: 1s", "timeout: 3s",
+			"base_interval: 0.1s", "max_interval: 10s", "budget_percent: {value: 10}", "{exact: GET}", "consecutive_5xx: 5",
+			"max_requests: 50"},
+		"istio": {"attempts: 3", "perTryTimeout: 1s", "timeout: 3s", "reset,unavailable,502,503", "percent: 10",
+			"consecutive5xxErrors: 5", "http2MaxRequests: 50"},
+		"gateway-api": {"request: 3000ms", "backendRequest: 1000ms", "attempts: 3", "codes: [502, 503]", "port: 8080"},
+		"linkerd": {`retry.linkerd.io/http: "502,503"`, `retry.linkerd.io/grpc: "unavailable"`, `limit: "3"`,
+			"timeout.linkerd.io/request: 3000ms"},
+		"grpc": {`"maxAttempts": 4`, `"timeout": "3s"`, `"initialBackoff": "0.1s"`, `"UNAVAILABLE"`, `"tokenRatio": 0.1`},
+		"spring": {"maxAttempts: 4", "waitDuration: 100ms", "exponentialBackoffMultiplier: 2", "timeoutDuration: 1000ms",
+			"failureRateThreshold: 50", "minimumNumberOfCalls: 20", "slidingWindowSize: 10", "maxConcurrentCalls: 50"},
+		"nginx": {"server payment.shop:8080 max_fails=5 fail_timeout=10s;",
+			"proxy_next_upstream error timeout http_502 http_503;",
+			"proxy_next_upstream_tries 4;", "proxy_read_timeout 1000ms;", "proxy_next_upstream_timeout 3000ms;"},
+		"haproxy": {"retries 3", "retry-on conn-failure empty-response response-timeout 502 503", "timeout server 1000ms",
+			"disable-l7-retry if METH_POST", "server s2 payment-2.shop:8080 maxconn 50", "option abortonclose"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := string(written(t, name, []exporter.Route{route()}))
+			for _, want := range wants {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %q in\n%s", want, got)
+				}
+			}
+		})
+	}
+}
+
+func written(t *testing.T, name string, routes []exporter.Route) []byte {
+	t.Helper()
+	for _, f := range exporter.Formats {
+		if f.Name == name {
+			return f.Write(routes)
+		}
+	}
+	t.Fatalf("no format %s", name)
+	return nil
+}
+
+func TestYAMLAndJSONAreValid(t *testing.T) {
+	odd := exporter.Route{Service: `Odd: "name" / {x}`, URLs: []string{"https://odd.example"}}
+	for _, f := range exporter.Formats {
+		data := f.Write([]exporter.Route{route(), odd})
+		var err error
+		switch f.Name {
+		case "nginx", "haproxy":
+			continue // tests/behaviour has them read by the real programs
+		case "grpc":
+			err = json.Unmarshal(data, &map[string]any{})
+		default:
+			d := yaml.NewDecoder(strings.NewReader(string(data)))
+			for err == nil {
+				err = d.Decode(&map[string]any{})
+			}
+			if err.Error() == "EOF" {
+				err = nil
+			}
+		}
+		if err != nil {
+			t.Errorf("%s: %v\n%s", f.Name, err, data)
+		}
+	}
+}
+
+func TestTheLossReportSaysWhatCameBack(t *testing.T) {
+	before := route().Layer
+	after := before
+	after.Repeats = []topology.Repeat{{On: []topology.Outcome{topology.Refused, topology.Hang, topology.S503},
+		Tries: w(4)}}
+	after.Overall, after.Backoff.Max = topology.Value[time.Duration]{}, w(time.Second)
+	after.Hedge.Copies = topology.DefaultOf(1, "x", here)
+	rows := map[string]exporter.Row{}
+	for _, r := range exporter.Compare(&before, &after) {
+		rows[r.Setting] = r
+	}
+	for setting, want := range map[string]string{
+		"tries of refused, 503 (safe methods)":                               "exact",
+		"tries of reset-unsent, reset-sent, 502, UNAVAILABLE (safe methods)": "dropped",
+		"tries of hang (safe methods)":                                       "approximated",
+		"tries of hang, 503 (unsafe methods)":                                "added",
+		"timeout":                                                            "dropped", "longest delay": "approximated",
+		"hedges": "added", "first delay": "exact",
+	} {
+		if got := string(rows[setting].Kind); got != want {
+			t.Errorf("%s is %q, want %q; rows %v", setting, got, want, rows)
+		}
+	}
+}

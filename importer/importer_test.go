@@ -1,0 +1,84 @@
+package importer_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/importer/source"
+)
+
+const calls = "calls:\n- {from: checkout, to: orders, perRequest: 2}\n"
+
+func TestFilesAreRecognisedByTheirContent(t *testing.T) {
+	form, seen := importer.Read([]importer.File{
+		{"calls.yaml", []byte(calls)},
+		{"compose", []byte("services: {a: {image: x}}\n")},
+		{"readme.md", []byte("apiVersion: v1\n")},
+		{"bin", []byte("apiVersion: v1\x00")},
+		{"list.json", []byte(`{"kind": "List", "items": [` +
+			`{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}}]}`)},
+	}, source.Assume{})
+	var got []string
+	for _, s := range seen {
+		got = append(got, s.Name+": "+strings.Join(s.Formats, ","))
+	}
+	want := []string{"calls.yaml: calls", "compose: workloads", "readme.md: ", "bin: ", "list.json: workloads"}
+	if !slices.Equal(got, want) {
+		t.Errorf("seen %q, want %q", got, want)
+	}
+	if len(form.Calls) != 1 || len(form.Services) != 2 || len(form.Remarks) != 0 {
+		t.Errorf("form %+v", form)
+	}
+}
+
+func TestConfigMapsAreOpened(t *testing.T) {
+	form, seen := importer.Read([]importer.File{{"m.yaml", []byte(`kind: ConfigMap
+metadata: {name: topology}
+data:
+  calls.yaml: |
+    calls:
+    - from: a
+      to: b
+`)}}, source.Assume{})
+	if len(form.Calls) != 1 || form.Calls[0].At.String() != "m.yaml:6:7" || !slices.Equal(seen[0].Formats,
+		[]string{"calls"}) {
+		t.Errorf("calls %+v, seen %+v", form.Calls, seen)
+	}
+}
+
+func TestOneBrokenFileIsARemarkAndTheOthersAreRead(t *testing.T) {
+	form, _ := importer.Read([]importer.File{
+		{"a.yaml", []byte("apiVersion: v1\nkind: {{ .Values.kind }}\nx: [\n")},
+		{"notes.yaml", []byte("just: [some\n")}, // of no program that an audit knows
+		{"calls.yaml", []byte("calls:\n- from: a\n  to: b\n  often: 3\n")},
+		{"b.yaml", []byte(calls)},
+	}, source.Assume{})
+	if len(form.Calls) != 2 || len(form.Remarks) != 2 {
+		t.Fatalf("%d calls, remarks %+v", len(form.Calls), form.Remarks)
+	}
+	for i, want := range []string{"a.yaml", "calls.yaml:4:3"} {
+		if got := form.Remarks[i].At.String(); !strings.HasPrefix(got, want) {
+			t.Errorf("remark at %s, want %s", got, want)
+		}
+	}
+	if !strings.Contains(form.Remarks[0].Fix, "rendered") {
+		t.Errorf("a template is not recognised: %+v", form.Remarks[0])
+	}
+}
+
+func TestAFileThatIsTooLargeIsARemark(t *testing.T) {
+	form, _ := importer.Read([]importer.File{{"dump.json", make([]byte, importer.MaxBytes+1)}}, source.Assume{})
+	if len(form.Remarks) != 1 || !strings.Contains(form.Remarks[0].Text, "64 MiB") {
+		t.Errorf("remarks %+v", form.Remarks)
+	}
+}
+
+func FuzzReadNeverPanics(f *testing.F) {
+	f.Add("a.yaml", []byte(calls))
+	f.Add("b", []byte(`{"kind":"List","items":[{"kind":"ConfigMap","data":{"x":"calls: [{to: a}]"}}]}`))
+	f.Fuzz(func(_ *testing.T, name string, data []byte) {
+		importer.Read([]importer.File{{name, data}}, source.Assume{})
+	})
+}

@@ -1,0 +1,94 @@
+package istio
+
+import (
+	"strings"
+
+	"github.com/abate-go/abate/importer/source"
+)
+
+// index finds resources by name, so that thousands of them are read in a time that grows with their number.
+type index struct {
+	rules     map[string]resource   // DestinationRules by the service of their host
+	wide      []resource            // those whose host is a pattern
+	routed    map[string]bool       // services that a VirtualService for sidecars stands for or sends requests to
+	delegates map[string][]resource // VirtualServices without hosts, by namespace and name
+	gateways  map[string]resource   // by namespace and name
+	named     map[string]resource   // the first gateway of a name in any namespace
+}
+
+func (r *reader) indexed() index {
+	x := index{rules: map[string]resource{}, routed: map[string]bool{}, delegates: map[string][]resource{},
+		gateways: map[string]resource{}, named: map[string]resource{}}
+	for _, rule := range r.rules {
+		name := resolve(rule.Spec.Get("host").Text(), rule.Namespace)
+		if strings.HasPrefix(name, "*") {
+			x.wide = append(x.wide, rule)
+		} else if _, taken := x.rules[name]; !taken {
+			x.rules[name] = rule
+		}
+	}
+	for _, v := range r.virtual {
+		if len(v.Spec.Get("hosts").List()) == 0 {
+			key := full(v.Name, v.Namespace)
+			x.delegates[key] = append(x.delegates[key], v)
+		}
+		if v.inMesh() {
+			for _, name := range v.services() {
+				x.routed[name] = true
+			}
+		}
+	}
+	for _, g := range r.gateways {
+		if _, taken := x.gateways[full(g.Name, g.Namespace)]; !taken {
+			x.gateways[full(g.Name, g.Namespace)] = g
+		}
+		if _, taken := x.named[g.Name]; !taken {
+			x.named[g.Name] = g
+		}
+	}
+	return x
+}
+
+// services returns the services that a VirtualService stands for or sends requests to.
+func (v resource) services() []string {
+	var names []string
+	for _, h := range v.Spec.Get("hosts").Texts() {
+		names = append(names, resolve(h, v.Namespace))
+	}
+	for _, route := range v.Spec.Get("http").Items() {
+		for _, d := range route.Get("route").Items() {
+			names = append(names, resolve(d.Get("destination", "host").Text(), v.Namespace))
+		}
+	}
+	return names
+}
+
+// rule returns the DestinationRule for a host as a namespace sees it: one for the host itself before one for a pattern.
+func (r *reader) rule(host, namespace string) (resource, bool) {
+	name := resolve(host, namespace)
+	if rule, found := r.index.rules[name]; found {
+		return rule, true
+	}
+	for _, rule := range r.index.wide {
+		if suffix := strings.TrimPrefix(resolve(rule.Spec.Get("host").Text(), rule.Namespace), "*"); strings.HasSuffix(name,
+			suffix) {
+			return rule, true
+		}
+	}
+	return resource{}, false
+}
+
+// gateway returns the Gateway that a VirtualService names: NAME in its own namespace, or NAMESPACE/NAME.
+func (r *reader) gateway(named, namespace string) (g resource, found bool) {
+	space, name, slash := strings.Cut(named, "/")
+	if !slash {
+		space, name = namespace, named
+	}
+	if space == "." {
+		space = namespace
+	}
+	if g, found = r.index.gateways[full(name, space)]; found {
+		return g, true
+	}
+	return resource{source.Resource{Name: name, Namespace: space}}, false
+}

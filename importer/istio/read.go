@@ -1,0 +1,181 @@
+package istio
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+type (
+	scalar                   = topology.Scalar
+	value[T topology.Scalar] = topology.Value[T]
+)
+
+type resource struct{ source.Resource }
+
+func full(name, namespace string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// reader holds the resources of all files while policies are made of them.
+type reader struct {
+	version  value[string]
+	who      string // whose defaults: "Istio 1.31"
+	mesh     mesh
+	virtual  []resource // VirtualServices
+	rules    []resource // DestinationRules
+	gateways []resource
+	index    index
+	spaces   []string // namespaces that have resources of Istio
+	form     topology.Form
+	callers  map[string]int // gateways that are services, by name: their place among the form's
+}
+
+// Read returns what the documents, all of them recognised, say, and what Istio does besides.
+func Read(docs []source.Document, assume source.Assume) topology.Form {
+	r := &reader{callers: map[string]int{}}
+	for _, d := range docs {
+		r.sort(d)
+	}
+	r.version = r.mesh.version
+	if r.version.IsZero() || assume.Versions["istio"] != "" {
+		r.version = assume.Version("istio", latest)
+	}
+	r.who = "Istio " + r.version.V
+	r.index = r.indexed()
+	r.conflicts()
+	for _, v := range r.virtual {
+		r.service(v)
+	}
+	r.rulesAlone()
+	r.implicit(docs)
+	r.form.Remarks = source.Distinct(r.form.Remarks)
+	return r.form
+}
+
+// sort puts a document where it belongs.
+func (r *reader) sort(d source.Document) {
+	if m := meshOf(d); m.Exists() || isInstallation(d.Root) {
+		r.mesh.read(d.Root, m)
+		return
+	}
+	res := resource{d.Resource()}
+	if !slices.Contains(r.spaces, res.Namespace) {
+		r.spaces = append(r.spaces, res.Namespace)
+	}
+	switch res.Kind {
+	case "VirtualService":
+		r.virtual = append(r.virtual, res)
+	case "DestinationRule":
+		r.rules = append(r.rules, res)
+	case "Gateway":
+		r.gateways = append(r.gateways, res)
+	case "EnvoyFilter":
+		r.filter(res)
+	}
+}
+
+func (r *reader) remark(rule string, at topology.Position, subject, text, fix string) {
+	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: rule, At: at, Subject: subject, Text: text, Fix: fix})
+}
+
+// read is source.Scalar, whose remarks are added to the form's.
+func read[T scalar](r *reader, n source.Node, parse func(string) (T, error)) value[T] {
+	v, more := source.Scalar(n, parse)
+	r.form.Remarks = append(r.form.Remarks, more...)
+	return v
+}
+
+// resolve returns the service that a host means in a namespace: "orders.shop".
+func resolve(host, namespace string) string {
+	h := topology.Strip(host)
+	if namespace != "" && !strings.Contains(h, ".") && h != "*" {
+		return h + "." + namespace
+	}
+	return h
+}
+
+// conflicts remarks hosts that several VirtualServices have in the mesh: only the oldest one holds there.
+func (r *reader) conflicts() {
+	first := map[string]resource{}
+	for _, v := range r.virtual {
+		if !v.inMesh() || slices.Equal(v.Spec.Get("exportTo").Texts(), []string{"."}) {
+			continue
+		}
+		for _, h := range v.Spec.Get("hosts").Items() {
+			host := resolve(h.Text(), v.Namespace)
+			if strings.Contains(host, "*") || source.Template(host) != "" {
+				continue
+			}
+			other, seen := first[host]
+			if !seen {
+				first[host] = v
+				continue
+			}
+			if other.Name != v.Name || other.Namespace != v.Namespace {
+				r.remark("F603", h.At(), v.String()+" host "+h.Text(), "the host "+h.Text()+" is that of "+other.String()+
+					" ("+other.At.String()+") too; for sidecars only the older of the two holds", "put the routes of both into one")
+			}
+		}
+	}
+}
+
+// gatewaysOf returns the gateways that a VirtualService is for; "mesh" are the sidecars.
+func (v resource) gatewaysOf() []source.Node { return v.Spec.Get("gateways").List() }
+
+func (v resource) inMesh() bool {
+	all := v.gatewaysOf()
+	return len(all) == 0 || slices.ContainsFunc(all, func(n source.Node) bool { return n.Text() == "mesh" })
+}
+
+// filter remarks an EnvoyFilter that changes what the other resources say.
+func (r *reader) filter(res resource) {
+	if key := mentions(res.Spec, 0); key.Written() {
+		r.remark("F702", key.At(), res.String(), "this EnvoyFilter changes "+key.Text()+
+			" of Envoy by a patch, which is not applied here", "say the result in a topology file, or audit a config_dump")
+	}
+}
+
+// mentions returns a key below n that is about retries or their limits.
+func mentions(n source.Node, depth int) source.Node {
+	const deepest = 30
+	if depth > deepest {
+		return source.Node{}
+	}
+	for _, p := range n.Pairs() {
+		switch strings.ReplaceAll(strings.ToLower(p.Key), "_", "") {
+		case "retrypolicy", "circuitbreakers", "outlierdetection", "numretries", "maxretries", "hedgepolicy", "timeout":
+			return p.Name
+		}
+		if found := mentions(p.Value, depth+1); found.Written() {
+			return found
+		}
+	}
+	for _, item := range n.Items() {
+		if found := mentions(item, depth+1); found.Written() {
+			return found
+		}
+	}
+	return source.Node{}
+}
+
+// patterns returns a pattern for the services of each namespace that has resources of Istio; where files leave the
+// namespace out, one for all services.
+func (r *reader) patterns() []string {
+	var out []string
+	for _, s := range r.spaces {
+		if s == "" {
+			return []string{"*"}
+		}
+		out = append(out, "*."+s)
+	}
+	if len(out) == 0 {
+		return []string{"*"}
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+// Package kong reads declarative configurations of Kong: services, the upstreams behind them, and how often each is
+// tried.
+//
+// Kong repeats by nginx's rule: errors and time-outs, never an answer, and a POST only while nothing of it was sent.
+// Unlike nginx it tries one target again as often as several.
+package kong
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+// assumedVersion is the version whose defaults hold when nobody says which it is.
+const assumedVersion = "3.9"
+
+// Recognise reports whether a document is a declarative configuration of Kong.
+func Recognise(d source.Document) bool {
+	return d.Root.Get("_format_version").Exists() && (d.Root.Get("services").Exists() || d.Root.Get("upstreams").Exists())
+}
+
+// Read returns what the documents say: each is one Kong.
+func Read(docs []source.Document, assume source.Assume) topology.Form {
+	var out topology.Form
+	for i := range docs {
+		d := &docs[i]
+		k := &kong{root: d.Root, form: &out, service: d.Service("kong"), version: assume.Version("kong", assumedVersion)}
+		services := d.Root.Get("services").Items()
+		for _, s := range services {
+			k.callee(s)
+		}
+		if len(services) > 0 {
+			out.Services = append(out.Services, topology.Service{Name: k.service, At: d.Root.At(),
+				Cancels: topology.DefaultOf(true, k.product(), d.Root.At())})
+		}
+	}
+	return out
+}
+
+type kong struct {
+	root    source.Node
+	form    *topology.Form
+	service string
+	version topology.Value[string]
+}
+
+func (k *kong) product() string { return "Kong " + k.version.V }
+
+func value[T topology.Scalar](k *kong, n source.Node, at topology.Position, parse func(string) (T, error), byDefault T,
+) topology.Value[T] {
+	v, remarks := source.Scalar(n, parse)
+	k.form.Remarks = append(k.form.Remarks, remarks...)
+	if v.IsZero() {
+		return topology.DefaultOf(byDefault, k.product(), at)
+	}
+	return v
+}
+
+// callee makes the call of one service.
+func (k *kong) callee(s source.Node) {
+	address := s.Get("host").Text()
+	if url := s.Get("url"); url.Exists() {
+		address = url.Text()
+	}
+	host := source.Callee(address)
+	at := s.At()
+	name := "service " + s.Get("name").Text()
+	if host == "" {
+		k.form.Remarks = append(k.form.Remarks, topology.Remark{Rule: "F702", At: at, Subject: k.service + " " + name,
+			Text: "where this service leads could not be read", Fix: "write its host, or a line under calls: for it"})
+		return
+	}
+	milliseconds := source.DurationIn(time.Millisecond)
+	l := topology.Layer{Kind: topology.Gateway, Product: "kong", Version: k.version, Name: name, At: at,
+		Choice:  "kong " + k.service,
+		PerTry:  value(k, s.Get("read_timeout"), at, milliseconds, time.Minute),
+		Connect: value(k, s.Get("connect_timeout"), at, milliseconds, time.Minute),
+		Overall: topology.DefaultOf(time.Duration(0), k.product()+", which has no limit of all tries", at),
+		Backoff: topology.Backoff{First: topology.DefaultOf(time.Duration(0), k.product()+", which has no back-off", at)},
+		Cancels: topology.DefaultOf(true, k.product(), at),
+		Answers: []topology.Answer{{After: topology.Refused, Gives: topology.S502},
+			{After: topology.ResetUnsent, Gives: topology.S502}, {After: topology.ResetSent, Gives: topology.S502},
+			{After: topology.Hang, Gives: topology.S504}},
+	}
+	l.Match = match(s)
+	to, aliases, several := k.behind(host, &l)
+	tries := value(k, s.Get("retries"), at, source.Int, 5)
+	tries.V++
+	repeat := func(m topology.Methods, on ...topology.Outcome) {
+		l.Repeats = append(l.Repeats, topology.Repeat{On: on, Methods: m, Tries: tries, Word: "retries", At: tries.At,
+			Elsewhere: several})
+	}
+	repeat(topology.AllMethods, topology.Refused, topology.ResetUnsent)
+	repeat(topology.Safe, topology.ResetSent, topology.Hang)
+	if len(aliases) > 0 {
+		k.form.Services = append(k.form.Services, topology.Service{Name: to, At: at, Aliases: aliases})
+	}
+	k.form.Calls = append(k.form.Calls, topology.Call{From: k.service, To: to, At: at, Layers: []topology.Layer{l}})
+}
+
+// match reads which requests come to a service, where it has one route.
+func match(s source.Node) topology.Match {
+	var m topology.Match
+	routes := s.Get("routes").Items()
+	if len(routes) != 1 {
+		return m
+	}
+	if paths := routes[0].Get("paths").Texts(); len(paths) == 1 && paths[0] != "" {
+		m.Path = paths[0]
+		if !strings.HasPrefix(m.Path, "~") {
+			m.Path += "*"
+		}
+	}
+	if hosts := routes[0].Get("hosts").Texts(); len(hosts) == 1 {
+		m.Host = hosts[0]
+	}
+	m.Methods = routes[0].Get("methods").Texts()
+	return m
+}
+
+// behind returns the service behind a host, which may be an upstream with targets.
+func (k *kong) behind(host string, l *topology.Layer) (to string, aliases []string, several bool) {
+	for _, u := range k.root.Get("upstreams").Items() {
+		if topology.Strip(u.Get("name").Text()) != host {
+			continue
+		}
+		var hosts []string
+		targets := u.Get("targets").Items()
+		for _, t := range targets {
+			if h := source.Callee(t.Get("target").Text()); h != "" && !slices.Contains(hosts, h) {
+				hosts = append(hosts, h)
+			}
+		}
+		l.Endpoints = topology.Write(len(targets), u.At())
+		l.Ejection = k.ejection(u)
+		to, aliases = source.Behind(host, hosts)
+		return to, aliases, len(targets) > 1
+	}
+	return host, nil, false
+}
+
+// ejection reads the passive health checks of an upstream. Each is off by default.
+func (k *kong) ejection(u source.Node) topology.Ejection {
+	unhealthy := u.Get("healthchecks", "passive", "unhealthy")
+	var e topology.Ejection
+	for _, key := range []string{"http_failures", "tcp_failures", "timeouts"} {
+		v, remarks := source.Scalar(unhealthy.Get(key), source.Int)
+		k.form.Remarks = append(k.form.Remarks, remarks...)
+		if n, ok := v.Get(); ok && n > 0 && (e.Consecutive.IsZero() || n < e.Consecutive.V) {
+			e = topology.Ejection{Consecutive: v, MaxShare: topology.DefaultOf(1.0, k.product(), u.At())}
+		}
+	}
+	return e
+}

@@ -1,0 +1,130 @@
+package nginx
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+// files are the documents of one audit, and what includes what.
+type files struct {
+	docs     []source.Document
+	parsed   map[string][]*directive // by the document's key
+	included map[string]bool
+	expanded int // directives so far
+	remarks  []topology.Remark
+}
+
+// key tells documents apart: several may stand in one file.
+func key(d *source.Document) string { return fmt.Sprintf("%s\x00%s\x00%d", d.File, d.Name, d.Line) }
+
+func newFiles(docs []source.Document) *files {
+	f := &files{docs: docs, parsed: map[string][]*directive{}, included: map[string]bool{}}
+	for i := range docs {
+		directives, remarks := parse(&docs[i])
+		f.parsed[key(&docs[i])] = directives
+		f.remarks = append(f.remarks, remarks...)
+	}
+	for i := range docs {
+		f.includes(&docs[i], f.parsed[key(&docs[i])])
+	}
+	return f
+}
+
+// includes notes which documents are included by a document.
+func (f *files) includes(d *source.Document, directives []*directive) {
+	for _, dir := range directives {
+		if pattern, ok := dir.arg(1); ok && dir.name() == "include" {
+			for _, other := range f.match(d, pattern.text) {
+				f.included[key(other)] = true
+			}
+		}
+		f.includes(d, dir.block)
+	}
+}
+
+// harmless are files that come with nginx and set nothing that an audit looks at.
+var harmless = regexp.MustCompile(`(mime\.types|(fastcgi|uwsgi|scgi)_params|fastcgi\.conf|koi-utf|koi-win|win-utf|` +
+	`proxy_params|modules-enabled/\*\.conf|modules/\*\.conf|options-ssl-nginx\.conf)$`)
+
+// match returns the documents that an include of d means: by the path as it stands, or, because the folders of a
+// repository are not those of the machine it is installed on, by as much of the end of the path as says enough.
+func (f *files) match(d *source.Document, pattern string) []*source.Document {
+	var out []*source.Document
+	parts := strings.Split(strings.TrimPrefix(path.Clean(pattern), "/"), "/")
+	if !path.IsAbs(pattern) {
+		if out = f.glob(d, path.Join(path.Dir(d.File), pattern)); len(out) > 0 {
+			return out
+		}
+	}
+	for i := range parts {
+		tail := parts[i:]
+		if len(tail) == 1 && strings.ContainsAny(tail[0], "*?[") && len(parts) > 1 {
+			break // "*.conf" alone means nothing
+		}
+		if out = f.glob(d, path.Join(append([]string{path.Dir(d.File)}, tail...)...)); len(out) > 0 {
+			return out
+		}
+	}
+	for i := range f.docs { // another entry of the same ConfigMap
+		o := &f.docs[i]
+		if o.Name != "" && o.File == d.File && key(o) != key(d) && o.Owner == d.Owner {
+			if ok, err := path.Match(parts[len(parts)-1], o.Name); ok && err == nil {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+func (f *files) glob(d *source.Document, pattern string) []*source.Document {
+	var out []*source.Document
+	for i := range f.docs {
+		o := &f.docs[i]
+		if ok, err := path.Match(pattern, o.File); ok && err == nil && o.Name == "" && key(o) != key(d) {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b *source.Document) int { return strings.Compare(a.File, b.File) })
+	return out
+}
+
+// maxDirectives bounds what files that include one another come to.
+const maxDirectives = 100_000
+
+// expand puts what is included in its place.
+func (f *files) expand(directives []*directive, within []string) []*directive {
+	var out []*directive
+	for _, d := range directives {
+		if f.expanded++; f.expanded > maxDirectives {
+			return out
+		}
+		pattern, ok := d.arg(1)
+		if d.name() != "include" || !ok || d.opens {
+			c := *d
+			c.block = f.expand(d.block, within)
+			out = append(out, &c)
+			continue
+		}
+		if harmless.MatchString(pattern.text) {
+			continue
+		}
+		found := f.match(d.doc, pattern.text)
+		if len(found) == 0 {
+			f.remarks = append(f.remarks, topology.Remark{Rule: "F702", At: pattern.at, Subject: "include " + pattern.text,
+				Text: "none of the files that were given is " + pattern.text + ", which is included here",
+				Fix:  "give it too, or put it beside this file as it is on the machine"})
+		}
+		for _, o := range found {
+			if k := key(o); !slices.Contains(within, k) && len(within) < 20 {
+				out = append(out, f.expand(f.parsed[k], append(slices.Clone(within), k))...)
+			}
+		}
+	}
+	return out
+}

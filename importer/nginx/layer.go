@@ -1,0 +1,160 @@
+package nginx
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+// passing are the directives that pass a request on; each has settings of its own with the same prefix.
+var passing = []string{"proxy", "grpc", "fastcgi", "uwsgi", "scgi"}
+
+// passes adds the calls that a block makes itself.
+func (in *instance) passes(s *scope) {
+	for _, d := range s.directives {
+		prefix, isPass := strings.CutSuffix(d.name(), "_pass")
+		target, ok := d.arg(1)
+		if !isPass || !ok || d.opens || !slices.Contains(passing, prefix) {
+			continue
+		}
+		in.pass(s, prefix, d, target)
+	}
+}
+
+var variable = regexp.MustCompile(`\$\{?([A-Za-z_][A-Za-z_0-9]*)\}?`)
+
+// ofRequest are variables that follow the host: they say what is asked of it, not which it is.
+var ofRequest = regexp.MustCompile(`\$\{?(request_uri|uri|document_uri|is_args|args|query_string|[1-9])\b\}?.*$`)
+
+// resolve puts what "set" gives into the variables of an address.
+func (s *scope) resolve(address string) string {
+	for range 5 {
+		m := variable.FindStringSubmatchIndex(address)
+		if m == nil {
+			return address
+		}
+		got, found := s.set(address[m[2]:m[3]])
+		if !found {
+			return address
+		}
+		address = address[:m[0]] + got + address[m[1]:]
+	}
+	return address
+}
+
+func (s *scope) set(name string) (string, bool) {
+	for ; s != nil; s = s.outer {
+		for _, d := range s.directives {
+			variable, _ := d.arg(1)
+			if v, ok := d.arg(2); ok && d.name() == "set" && variable.text == "$"+name {
+				return v.text, true
+			}
+		}
+	}
+	return "", false
+}
+
+func (in *instance) pass(s *scope, prefix string, d *directive, target word) {
+	address := s.resolve(target.text)
+	host := address
+	if i := strings.Index(host, "://"); i >= 0 {
+		host = host[i+3:]
+	}
+	if !strings.HasPrefix(host, "unix:") {
+		host, _, _ = strings.Cut(ofRequest.ReplaceAllString(host, ""), "/")
+	}
+	u := s.upstreams[host]
+	if u == nil {
+		u = alone(host, target.at)
+	}
+	to, aliases := u.to()
+	if to == "" || source.Template(to) != "" {
+		in.remark("F702", target.at, d.name()+" "+target.text,
+			"where "+target.text+" leads is known only when a request comes",
+			"write a line under calls: for it, or name the upstream")
+		return
+	}
+	in.form.Remarks = append(in.form.Remarks, u.remarks...)
+	u.remarks = nil
+	if len(aliases) > 0 {
+		in.form.Services = append(in.form.Services, topology.Service{Name: to, At: u.at, Aliases: aliases})
+	}
+	in.calls = append(in.calls, located{topology.Call{From: in.service, To: to, At: d.at(),
+		Layers: []topology.Layer{in.layer(s, prefix, d, u)}}, s.rank()})
+}
+
+// layer is one location that passes its requests to an upstream.
+func (in *instance) layer(s *scope, prefix string, d *directive, u *upstream) topology.Layer {
+	at := d.at()
+	l := topology.Layer{Kind: topology.Gateway, Product: "nginx", Version: in.version, Name: s.title(), At: at,
+		Choice:    "nginx " + in.service,
+		Match:     topology.Match{Host: s.name, Path: s.path, Other: s.other},
+		PerTry:    value(in, s, prefix+"_read_timeout", duration, 60*time.Second, at),
+		Connect:   value(in, s, prefix+"_connect_timeout", duration, 60*time.Second, at),
+		Overall:   value(in, s, prefix+"_next_upstream_timeout", duration, 0, at),
+		Endpoints: u.count(), StartsOnly: true,
+		Backoff: topology.Backoff{First: topology.DefaultOf(time.Duration(0), in.product()+", which has no back-off", at)},
+		Cancels: flag(in, s, prefix+"_ignore_client_abort", false, true),
+		Answers: []topology.Answer{
+			{After: topology.Refused, Gives: topology.S502}, {After: topology.ResetUnsent, Gives: topology.S502},
+			{After: topology.ResetSent, Gives: topology.S502}, {After: topology.Hang, Gives: topology.S504},
+		},
+	}
+	l.Repeats = in.repeats(s, prefix, d, u)
+	if u.servers > 1 || u.unknown != "" {
+		l.Ejection = u.ejection(in.product())
+	}
+	if u.limited {
+		l.Limits.Connections = topology.Write(u.conns, u.maxConns)
+	}
+	return l
+}
+
+// ejection is how a group leaves out a server that fails. One server alone is never left out.
+func (u *upstream) ejection(product string) topology.Ejection {
+	fails, window := u.fails, u.failFor
+	if fails.IsZero() {
+		fails = topology.DefaultOf(1, product, u.at)
+	}
+	if window.IsZero() {
+		window = topology.DefaultOf(10*time.Second, product, u.at)
+	}
+	if n, ok := fails.Get(); ok && n == 0 {
+		return topology.Ejection{} // max_fails=0 switches it off
+	}
+	return topology.Ejection{Consecutive: fails, Interval: window, Base: window,
+		MaxShare: topology.DefaultOf(1.0, product, u.at)}
+}
+
+func (s *scope) title() string {
+	t := "location " + s.path
+	if s.path == "" {
+		t = s.kind
+	}
+	if s.other != "" {
+		t += " " + s.other
+	}
+	if s.name != "" && s.name != "_" {
+		t += " of " + s.name
+	}
+	return t
+}
+
+// tries returns how often a request is tried that may be repeated: as often as there are servers, or fewer.
+func (in *instance) tries(s *scope, prefix string, at topology.Position, u *upstream) topology.Value[int] {
+	count := u.count()
+	limit := value(in, s, prefix+"_next_upstream_tries", source.Int, 0, at)
+	n, known := count.Get()
+	most, told := limit.Get()
+	switch {
+	case !told:
+		return topology.NotKnown[int](limit.Why, limit.At)
+	case most > 0 && (!known || most < n):
+		return limit
+	}
+	return count
+}

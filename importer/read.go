@@ -1,0 +1,195 @@
+package importer
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/importer/workloads"
+	"github.com/abate-go/abate/topology"
+)
+
+// MaxBytes is the size of the largest file that is read. A larger one is a remark.
+const MaxBytes = 64 << 20
+
+// File is one file and its content.
+type File struct {
+	Name string // as positions are to name it, with slashes
+	Data []byte
+}
+
+// Seen is what became of one file.
+type Seen struct {
+	Name    string
+	Formats []string // of its documents, each once; empty when none is known
+}
+
+// Read returns what the files say together, and what became of each.
+func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
+	r := &reading{byFormat: map[string][]source.Document{}, seen: make([]Seen, len(files))}
+	for i, f := range files {
+		r.seen[i].Name = f.Name
+		r.file(&f, &r.seen[i])
+	}
+	r.configMaps()
+	for _, f := range formats {
+		if docs := r.byFormat[f.name]; len(docs) > 0 {
+			r.form.Add(f.read(docs, assume))
+		}
+	}
+	return r.form, r.seen
+}
+
+type reading struct {
+	form     topology.Form
+	byFormat map[string][]source.Document
+	maps     []configMap
+	seen     []Seen
+
+	templates map[string]int // by folder: files that are nothing else
+}
+
+// configMap is one ConfigMap, opened when all files were seen: only then is known whose it is.
+type configMap struct {
+	node source.Node
+	seen *Seen
+}
+
+func (r *reading) file(f *File, seen *Seen) {
+	switch {
+	case len(f.Data) > MaxBytes:
+		r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: topology.Position{File: f.Name, Line: 1},
+			Subject: "size", Text: fmt.Sprintf("the file has %d MiB; files of more than %d MiB are not read",
+				len(f.Data)>>20, MaxBytes>>20), Fix: "dump the routes and clusters only, or fewer traces"})
+	case bytes.IndexByte(f.Data[:min(len(f.Data), 8000)], 0) < 0: // no binary file
+		r.text(source.Document{File: f.Name, Data: f.Data}, f.Name, seen)
+	}
+}
+
+// text reads a whole file, or an embedded one. name says what kind of file it may be.
+func (r *reading) text(d source.Document, name string, seen *Seen) {
+	if slices.Contains(programs, strings.ToLower(path.Ext(name))) || r.take(d, stream, seen) {
+		return
+	}
+	var remarks []topology.Remark
+	found := false
+	if isYAML(name, d.Data) {
+		var docs []source.Document
+		docs, remarks = d.Parsed()
+		for _, d := range docs {
+			found = r.document(d, seen) || found
+		}
+	}
+	if !found && !slices.Contains(trees, strings.ToLower(path.Ext(name))) && r.take(d, plain, seen) {
+		return
+	}
+	switch {
+	case len(remarks) == 0 || !found && !known.Match(d.Data):
+	case !found && source.Template(string(d.Data)) != "":
+		r.template(&d)
+	default:
+		r.form.Remarks = append(r.form.Remarks, remarks...)
+	}
+}
+
+// template notes a file that is a template and nothing else. A chart has many: they are one remark for each folder.
+func (r *reading) template(d *source.Document) {
+	folder := path.Dir(d.File)
+	if r.templates == nil {
+		r.templates = map[string]int{}
+	}
+	if r.templates[folder]++; r.templates[folder] > 1 {
+		return
+	}
+	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: d.At(1, 0), Subject: "templates in " +
+		folder,
+		Text: "this file is a template and could not be read; so are others of its folder, if it has them",
+		Fix:  "pass them as they are rendered: helm template … | abate audit -, kustomize build … | abate audit -"})
+}
+
+// trees are extensions of files that are YAML or JSON and nothing else.
+var trees = []string{".yaml", ".yml", ".json", ".jsonl"}
+
+// known is text that makes a broken file worth a remark: it was meant for one of the programs that an audit knows.
+var known = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilience4j|methodConfig|retry`)
+
+// document gives a document to its format, and reports whether there is one. Lists are opened; ConfigMaps that are not
+// a format of their own are kept for later.
+func (r *reading) document(d source.Document, seen *Seen) (found bool) {
+	kind := d.Root.Get("kind").Text()
+	if strings.HasSuffix(kind, "List") && d.Root.Get("items").IsList() {
+		for _, item := range d.Root.Get("items").Items() {
+			inner := d
+			inner.Root = item
+			found = r.document(inner, seen) || found
+		}
+		return found
+	}
+	if found = r.take(d, parsed, seen); !found && kind == "ConfigMap" {
+		r.maps = append(r.maps, configMap{d.Root, seen})
+	}
+	return found || kind == "ConfigMap"
+}
+
+// take gives d to each format of a form that recognises it, and reports whether there is one: a Service of Kubernetes
+// may
+// have annotations of Linkerd, a compose file labels of Traefik.
+func (r *reading) take(d source.Document, as form, seen *Seen) (found bool) {
+	for _, f := range formats {
+		if f.form&as != 0 && f.recognise(d) {
+			r.byFormat[f.name] = append(r.byFormat[f.name], d)
+			if !slices.Contains(seen.Formats, f.name) {
+				seen.Formats = append(seen.Formats, f.name)
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// configMaps opens the ConfigMaps: each entry is a file of the service whose pods mount it.
+func (r *reading) configMaps() {
+	owners := workloads.Mounts(r.byFormat["workloads"])
+	for _, m := range r.maps {
+		meta := m.node.Get("metadata")
+		name := meta.Get("name").Text()
+		if namespace := meta.Get("namespace").Text(); namespace != "" {
+			name += "." + namespace
+		}
+		for _, p := range m.node.Get("data").Pairs() {
+			if strings.ContainsAny(p.Value.Text(), "\n:{") {
+				d := source.Embedded(p.Key, p.Value)
+				d.Owner = owners[name]
+				r.text(d, p.Key, m.seen)
+			}
+		}
+	}
+}
+
+// extensions of files that are YAML or JSON, or templates of them.
+var extensions = []string{".yaml", ".yml", ".json", ".jsonl", ".tmpl", ".tpl", ".template", ".j2"}
+
+// programs are extensions of files that are no configuration, whatever they look like.
+var programs = []string{".go", ".java", ".py", ".js", ".jsx", ".ts", ".tsx", ".md", ".html", ".css", ".scss", ".xml",
+	".sh", ".rb", ".php", ".cs", ".kt", ".scala", ".rs", ".c", ".h", ".cc", ".proto", ".sql", ".csv", ".lock", ".sum",
+	".mod",
+	".svg", ".log", ".ipynb", ".map"}
+
+// others are extensions of configuration that is neither YAML nor JSON.
+var others = []string{".conf", ".cfg", ".properties", ".toml", ".ini", ".hcl", ".tf", ".txt"}
+
+var keyed = regexp.MustCompile(`(?m)\A(?:\s*(?:#.*)?\n)*(?:---.*\n)?(?:\s*(?:#.*)?\n)*` +
+	`(?:[{\[]|"?[A-Za-z_][\w.-]*"?:(?:\s|$))`)
+
+// isYAML reports whether a text is to be parsed as YAML or JSON.
+func isYAML(name string, data []byte) bool {
+	extension := strings.ToLower(path.Ext(name))
+	if slices.Contains(extensions, extension) {
+		return true
+	}
+	return !slices.Contains(others, extension) && keyed.Match(data[:min(len(data), 4096)])
+}

@@ -1,0 +1,217 @@
+package spring
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+var keys = regexp.MustCompile(`(?m)^[ \t]*(resilience4j\.|spring\.cloud\.gateway\.|spring\.cloud\.openfeign\.|` +
+	`spring\.application\.name\b)`)
+
+// aside are folders whose configurations are those of tests, or copies that a build made.
+var aside = regexp.MustCompile(`/(src/(test|it|integrationTest)|target/classes|build/resources)/`)
+
+// Recognise reports whether a document is a configuration of Spring Boot that says something of calls, or names an
+// application.
+func Recognise(d source.Document) bool {
+	if d.Prose() || aside.MatchString("/"+d.File) {
+		return false
+	}
+	if !d.Root.IsMap() {
+		return !d.Root.IsList() && keys.Match(d.Data)
+	}
+	for _, p := range d.Root.Pairs() {
+		if same(p.Key) == "resilience4j" && p.Value.IsMap() || strings.HasPrefix(p.Key, "resilience4j.") ||
+			strings.HasPrefix(p.Key, "spring.cloud.gateway") || strings.HasPrefix(p.Key, "spring.application.name") {
+			return true
+		}
+	}
+	spring := d.Root.Get("spring")
+	return spring.Get("application", "name").Exists() || spring.Get("cloud", "gateway").Exists() ||
+		spring.Get("cloud", "openfeign").Exists() || spring.Get("application.name").Exists() ||
+		spring.Get("cloud.gateway").Exists()
+}
+
+// layerOfConfig is one document of an application, and the profiles that it is for.
+type layerOfConfig struct {
+	doc     *source.Document
+	entries []entry // of a properties file
+	profile string  // an expression; empty for all
+}
+
+// Read returns what the documents say. Those of one folder are one application.
+func Read(docs []source.Document, assume source.Assume) topology.Form {
+	var out topology.Form
+	var order []string
+	groups := map[string][]layerOfConfig{}
+	for i := range docs {
+		d := &docs[i]
+		key := path.Dir(d.File) + "\x00" + d.Owner + "\x00" + stem(d)
+		if _, seen := groups[key]; !seen {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], layersOf(d)...)
+	}
+	for _, key := range order {
+		read(&out, groups[key], assume)
+	}
+	seen := map[topology.Remark]bool{} // of default filters, which all routes have
+	out.Remarks = slices.DeleteFunc(out.Remarks, func(r topology.Remark) bool {
+		before := seen[r]
+		seen[r] = true
+		return before
+	})
+	return out
+}
+
+var configFile = regexp.MustCompile(`^(application|bootstrap)(?:-([\w.-]+?))?\.(ya?ml|properties)$`)
+
+// stem tells the configurations of several applications in one folder apart. Files that Spring looks for by their name
+// have none.
+func stem(d *source.Document) string {
+	base := path.Base(cmp.Or(d.Name, d.File))
+	if configFile.MatchString(base) || d.Name != "" {
+		return ""
+	}
+	name, _, _ := strings.Cut(base, ".")
+	return name
+}
+
+// layersOf returns the parts of a document: one, or for a properties file one for each of its documents.
+func layersOf(d *source.Document) []layerOfConfig {
+	profile := ""
+	if m := configFile.FindStringSubmatch(path.Base(cmp.Or(d.Name, d.File))); m != nil {
+		profile = m[2]
+	}
+	if d.Root.IsMap() {
+		own := &tree{}
+		own.overlay(d.Root)
+		return []layerOfConfig{{doc: d, profile: cmp.Or(own.profile(), profile)}}
+	}
+	var out []layerOfConfig
+	for _, entries := range properties(d.Data) {
+		own := &tree{}
+		own.overlayProperties(d, entries)
+		out = append(out, layerOfConfig{doc: d, entries: entries, profile: cmp.Or(own.profile(), profile)})
+	}
+	return out
+}
+
+// profile returns the profiles that a document says it is for.
+func (t *tree) profile() string {
+	for _, p := range []string{"spring.config.activate.on-profile", "spring.profiles"} {
+		var names []string
+		for _, w := range t.get(p).words() {
+			names = append(names, w.text)
+		}
+		if len(names) > 0 {
+			return strings.Join(names, ",")
+		}
+	}
+	return ""
+}
+
+// production are the names of a profile that counts when nobody says which are active.
+var production = []string{"prod", "production", "prd", "live"}
+
+// active reports whether a document for profiles counts: "prod", "prod | eu", "!test", "prod & eu".
+func active(expression string, profiles []string) bool {
+	for _, any := range strings.FieldsFunc(expression, func(r rune) bool { return r == ',' || r == '|' }) {
+		holds := true
+		for all := range strings.SplitSeq(any, "&") {
+			name, not := strings.CutPrefix(strings.Trim(all, " ()"), "!")
+			holds = holds && slices.Contains(profiles, name) != not
+		}
+		if holds {
+			return true
+		}
+	}
+	return expression == ""
+}
+
+// read reads one application.
+func read(out *topology.Form, layers []layerOfConfig, assume source.Assume) {
+	profiles := strings.FieldsFunc(assume.Versions["spring.profiles"], func(r rune) bool { return r == ',' || r == ' ' })
+	if len(profiles) == 0 {
+		for _, name := range production {
+			if slices.ContainsFunc(layers, func(l layerOfConfig) bool { return l.profile == name }) {
+				profiles = []string{name}
+				break
+			}
+		}
+	}
+	slices.SortStableFunc(layers, func(a, b layerOfConfig) int { return rank(a) - rank(b) })
+	root := &tree{}
+	for _, l := range layers {
+		if active(l.profile, profiles) {
+			l.over(root)
+		}
+	}
+	for _, l := range layers {
+		if active(l.profile, profiles) {
+			continue
+		}
+		own := &tree{}
+		if l.over(own); own.speaks() {
+			out.Remarks = append(out.Remarks, topology.Remark{Rule: "F702", At: l.doc.At(1, 0), Subject: "profile " + l.profile,
+				Text: "what this document sets for the profile " + l.profile + " was not counted",
+				Fix:  "tell which profiles are active: --assume spring.profiles=" + l.profile})
+		}
+	}
+	doc := layers[0].doc
+	name, _ := resolve(root.value("spring.application.name"))
+	if name == "" || source.Template(name) != "" {
+		name = doc.Service("spring-application")
+	}
+	a := &application{form: out, root: root, service: name, assume: assume, version: assume.Version("resilience4j",
+		assumedVersion)}
+	if a.resilience(); a.gateway() || root.value("spring.application.name") != "" || a.policies > 0 {
+		out.Services = append(out.Services, topology.Service{Name: name, At: doc.At(1, 0)})
+	}
+}
+
+// rank puts documents for profiles behind those for all, and the bootstrap before the application.
+func rank(l layerOfConfig) int {
+	n := 0
+	if strings.HasPrefix(path.Base(cmp.Or(l.doc.Name, l.doc.File)), "bootstrap") {
+		n--
+	}
+	if l.profile != "" {
+		n += 2
+	}
+	return n
+}
+
+func (l layerOfConfig) over(t *tree) {
+	if l.doc.Root.IsMap() {
+		t.overlay(l.doc.Root)
+	} else {
+		t.overlayProperties(l.doc, l.entries)
+	}
+}
+
+// speaks reports whether a document says something of calls.
+func (t *tree) speaks() bool {
+	return t.get("resilience4j") != nil || t.get("spring.cloud.gateway") != nil || t.get("spring.cloud.openfeign") != nil
+}
+
+// application is one program.
+type application struct {
+	form     *topology.Form
+	root     *tree
+	service  string
+	assume   source.Assume
+	version  topology.Value[string]
+	policies int
+}
+
+func (a *application) remark(rule string, at topology.Position, subject, text, fix string) {
+	a.form.Remarks = append(a.form.Remarks, topology.Remark{Rule: rule, At: at, Subject: a.service + " " + subject,
+		Text: text, Fix: fix})
+}

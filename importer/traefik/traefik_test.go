@@ -1,0 +1,141 @@
+package traefik_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/importer/traefik"
+	"github.com/abate-go/abate/topology"
+)
+
+func read(t *testing.T, version, text string) topology.Form {
+	t.Helper()
+	docs, _ := source.YAML("t.yaml", []byte(text))
+	for _, d := range docs {
+		if !traefik.Recognise(d) {
+			t.Errorf("not recognised: %s", d.Data)
+		}
+	}
+	return traefik.Read(docs, source.Assume{Versions: map[string]string{"traefik": version}})
+}
+
+const file = `http:
+  routers:
+    web:
+      rule: Host(` + "`shop.example`) && PathPrefix(`/api`)" + `
+      middlewares: [again@file]
+      service: orders
+    other: {rule: "PathPrefix(` + "`/`" + `)", service: stock@file}
+  middlewares:
+    again: {chain: {middlewares: [four]}}
+    four:
+      retry:
+        attempts: 4
+        initialInterval: 100ms
+        status: ["500-599", "429"]
+    idle: {retry: {attempts: 2}}
+  services:
+    orders:
+      loadBalancer:
+        serversTransport: slow
+        servers: [{url: "http://orders-1:80"}, {url: "http://orders-2:80"}]
+    stock: {loadBalancer: {servers: [{url: "http://stock:8080"}]}}
+  serversTransports:
+    slow: {forwardingTimeouts: {responseHeaderTimeout: 3s}}
+`
+
+func TestAttemptsCountTheFirstTry(t *testing.T) {
+	f := read(t, "3.7.1", file)
+	if len(f.Calls) != 2 || f.Calls[0].To != "orders" || f.Calls[1].To != "stock" {
+		t.Fatalf("%s", f.YAML())
+	}
+	orders, stock := f.Calls[0].Layers[0], f.Calls[1].Layers[0]
+	for _, c := range []struct{ got, want string }{
+		{orders.Repeats[0].Tries.String(), "4 (t.yaml:12:19)"},
+		{orders.Backoff.First.String() + ", " + orders.Backoff.Max.String(),
+			"100ms (t.yaml:13:26), 200ms (default of Traefik 3.7.1, twice the first; t.yaml:12:9)"},
+		{orders.PerTry.String(), "3s (t.yaml:23:56)"},
+		{stock.PerTry.String(), "none (default of Traefik 3.7.1; t.yaml:7:5)"},
+		{orders.Match.Host + orders.Match.Path, "shop.example/api*"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %s, want %s", c.got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		o    topology.Outcome
+		m    topology.Methods
+		want int
+	}{{topology.Refused, topology.Unsafe, 4}, {topology.S503, topology.Safe, 4}, {topology.S503, topology.Unsafe, 1},
+		{topology.ResetSent, topology.Safe, 1}, {topology.Hang, topology.Safe, 1}, {topology.S429, topology.Safe, 4}} {
+		if got := orders.Tries(c.o, c.m).N; got != c.want {
+			t.Errorf("%v %v: %d tries, want %d", c.o, c.m, got, c.want)
+		}
+	}
+	if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F602" || f.Remarks[0].At.String() != "t.yaml:15:19" {
+		t.Errorf("%+v", f.Remarks)
+	}
+	f = read(t, "3.2", file)
+	if l := f.Calls[0].Layers[0]; l.Tries(topology.S503, topology.Safe).N != 1 || f.Remarks[0].Rule != "F601" {
+		t.Errorf("before 3.7: %+v", f.Remarks)
+	}
+}
+
+func TestResourcesAndLabelsAreRead(t *testing.T) {
+	f := read(t, "3.7", `apiVersion: traefik.io/v1alpha1
+kind: Middleware
+metadata: {name: again, namespace: shop}
+spec: {retry: {attempts: 3, timeout: 5}}
+---
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: web, namespace: shop}
+spec:
+  routes:
+    - {match: "Path('/x')", middlewares: [{name: again}], services: [{name: Orders, port: 80}]}
+---
+services:
+  stock:
+    image: stock
+    labels:
+      - "traefik.http.routers.stock.rule=PathPrefix('/stock')"
+      - "traefik.http.routers.stock.middlewares=tw@docker"
+      - traefik.http.middlewares.tw.retry.attempts=2
+`)
+	if len(f.Calls) != 2 || len(f.Remarks) != 0 || f.Calls[0].To != "orders.shop" || f.Calls[1].To != "stock" {
+		t.Fatalf("%s", f.YAML())
+	}
+	orders, stock := f.Calls[0].Layers[0], f.Calls[1].Layers[0]
+	if orders.Tries(topology.Refused, topology.Safe).N != 3 || orders.Overall.V != 5*time.Second ||
+		stock.Tries(topology.Refused, topology.Safe).N != 2 || stock.Repeats[0].Tries.At.Line != 19 {
+		t.Errorf("%s", f.YAML())
+	}
+}
+
+func TestARetryWithoutAttemptsIsRefused(t *testing.T) {
+	f := read(t, "3.7", "http: {routers: {a: {service: b, middlewares: m}}, middlewares: {m: {retry: {}}}, "+
+		"services: {b: {loadBalancer: {servers: [{url: 'http://b'}]}}}}\n")
+	if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F606" || f.Calls[0].Layers[0].Repeats != nil {
+		t.Errorf("%s", f.YAML())
+	}
+}
+
+func FuzzTraefikIsReadWithoutAPanic(f *testing.F) {
+	f.Add([]byte(file))
+	f.Add([]byte("http: {middlewares: {a: {chain: {middlewares: [a, a]}, retry: {attempts: x}}}, routers: {r: " +
+		"{middlewares: [a], service: s}}, " +
+		"services: {s: {weighted: {services: [{name: s}]}}}}\n---\nservices: {x: {labels: {traefik.http.routers.a.rule: " +
+		"1}}}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		docs, _ := source.YAML("f", data)
+		for _, d := range docs {
+			traefik.Recognise(d)
+		}
+		for _, c := range traefik.Read(docs, source.Assume{}).Calls {
+			if c.To == "" {
+				t.Error("a call to nobody")
+			}
+		}
+	})
+}

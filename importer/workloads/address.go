@@ -1,0 +1,81 @@
+package workloads
+
+import (
+	"net"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// databases are schemes of URLs, and names of images, of things that store.
+var databases = []string{"postgres", "postgresql", "mysql", "mariadb", "mongodb", "redis", "rediss", "valkey",
+	"memcached", "cassandra", "cockroachdb", "elasticsearch", "opensearch", "sqlserver", "mssql", "oracle", "clickhouse",
+	"etcd", "dynamodb-local"}
+
+// brokers are schemes of addresses that are no calls with retries of the kinds that an audit reads.
+var brokers = []string{"kafka", "amqp", "amqps", "nats", "pulsar", "file", "unix", "git", "ssh", "s3", "arn"}
+
+type address struct {
+	host     string
+	database bool
+}
+
+var (
+	host     = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
+	variable = regexp.MustCompile(`(?i)(URL|URI|ADDR|ADDRESS|HOST|ENDPOINT|SERVICE|TARGET|UPSTREAM|BACKEND)S?$`)
+)
+
+// addresses returns what an environment variable points at: the hosts of its URLs, or of host:port where the name of
+// the
+// variable says that it is an address.
+func addresses(name, value string) []address {
+	var found []address
+	for word := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == ' ' || r == ';' }) {
+		if a, ok := addressOf(name, strings.TrimPrefix(word, "jdbc:")); ok && !slices.Contains(found, a) {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+func addressOf(name, word string) (address, bool) {
+	if strings.Contains(word, "://") {
+		u, err := url.Parse(word)
+		if err != nil || slices.Contains(brokers, strings.ToLower(u.Scheme)) {
+			return address{}, false
+		}
+		return checked(u.Hostname(), slices.Contains(databases, family(u.Scheme)))
+	}
+	h, port, err := net.SplitHostPort(word)
+	if err != nil || !variable.MatchString(name) && !strings.HasSuffix(strings.ToUpper(name), "_PORT") || !numeric(port) {
+		return address{}, false
+	}
+	return checked(h, slices.Contains([]string{"5432", "3306", "6379", "27017", "9042", "11211"}, port))
+}
+
+// family takes a driver's suffix off a scheme: postgresql+asyncpg.
+func family(scheme string) string {
+	first, _, _ := strings.Cut(strings.ToLower(scheme), "+")
+	return first
+}
+
+func checked(h string, db bool) (address, bool) {
+	local := h == "localhost" || h == "0.0.0.0" || strings.HasPrefix(h, "127.") || h == "::1"
+	return address{h, db}, !local && host.MatchString(h)
+}
+
+func numeric(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// database reports whether the first of the images is that of something that stores.
+func database(images []string) bool {
+	if len(images) == 0 {
+		return false
+	}
+	name, _, _ := strings.Cut(path.Base(images[0]), ":")
+	name, _, _ = strings.Cut(name, "@")
+	return slices.Contains(databases, name)
+}

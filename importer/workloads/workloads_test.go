@@ -1,0 +1,116 @@
+package workloads_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/importer/workloads"
+)
+
+const shop = `apiVersion: v1
+kind: Service
+metadata: {name: orders, namespace: shop}
+spec: {selector: {app: orders}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: orders-v2, namespace: shop}
+spec:
+  replicas: 4
+  template:
+    metadata: {labels: {app: orders, version: v2}}
+    spec:
+      volumes: [{name: c, configMap: {name: orders-config}}]
+      containers:
+      - image: registry/orders:1
+        env:
+        - {name: DATABASE_URL, value: "jdbc:postgresql://orders-db:5432/orders"}
+        - {name: PAYMENT_ADDR, value: "payment.pay:8080"}
+        - {name: LISTEN_ADDR, value: "0.0.0.0:8080"}
+        - {name: VERSION, value: "10:30"}
+        - {name: KAFKA, value: "kafka://broker:9092"}
+---
+kind: StatefulSet
+metadata: {name: orders-db, namespace: shop}
+spec: {template: {spec: {containers: [{image: "postgres:16"}]}}}
+`
+
+const composed = `services:
+  front:
+    image: front
+    environment: [API=http://api:80/v1, MODE=fast]
+  api:
+    build: .
+    environment: {REDIS_URL: "redis://cache:6379"}
+  cache: {image: "redis:7"}
+`
+
+func read(t *testing.T, text string) (docs []source.Document, services map[string]string, calls []string) {
+	t.Helper()
+	docs, remarks := source.YAML("f.yaml", []byte(text))
+	if len(remarks) > 0 {
+		t.Fatal(remarks)
+	}
+	f := workloads.Read(docs, source.Assume{})
+	joined, _ := f.Join()
+	services = map[string]string{}
+	for _, s := range joined.Services {
+		services[s.Name] = s.Replicas.String()
+		if s.Database {
+			services[s.Name] += " database"
+		}
+	}
+	for _, c := range joined.Calls {
+		calls = append(calls, c.From+">"+c.To+" "+c.At.String())
+	}
+	return docs, services, calls
+}
+
+func TestKubernetesWorkloadsAreServicesAndTheirAddressesCalls(t *testing.T) {
+	docs, services, calls := read(t, shop)
+	if got := services["orders.shop"]; got != "4 (f.yaml:10:13)" {
+		t.Errorf("orders.shop has the replicas %q", got)
+	}
+	if got := services["orders-db.shop"]; got != "1 (default of Kubernetes; f.yaml:24:1) database" {
+		t.Errorf("orders-db.shop: %q", got)
+	}
+	want := []string{"orders.shop>orders-db.shop f.yaml:18:39", "orders.shop>payment.pay f.yaml:19:39"}
+	if !slices.Equal(calls, want) {
+		t.Errorf("calls %q, want %q", calls, want)
+	}
+	if got := workloads.Mounts(docs)["orders-config.shop"]; got != "orders.shop" {
+		t.Errorf("orders-config.shop is mounted by %q", got)
+	}
+}
+
+func TestComposeFilesAreServicesAndTheirAddressesCalls(t *testing.T) {
+	_, services, calls := read(t, composed)
+	if services["cache"] != " database" || len(services) != 3 {
+		t.Errorf("services %v", services)
+	}
+	want := []string{"front>api f.yaml:4:19", "api>cache f.yaml:7:30"}
+	if !slices.Equal(calls, want) {
+		t.Errorf("calls %q, want %q", calls, want)
+	}
+}
+
+func TestOtherFilesWithServicesAreNoComposeFiles(t *testing.T) {
+	docs, _ := source.YAML("f", []byte(
+		"services: {orders: {maxRetries: 3}}\n---\nservices: [{name: a}]\n---\nkind: Service\n"))
+	for _, d := range docs {
+		if workloads.Recognise(d) {
+			t.Errorf("recognised %s", d.Data)
+		}
+	}
+}
+
+func FuzzReadNeverPanics(f *testing.F) {
+	f.Add([]byte(shop))
+	f.Add([]byte(composed))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		docs, _ := source.YAML("f", data)
+		workloads.Read(docs, source.Assume{})
+		workloads.Mounts(docs)
+	})
+}

@@ -1,0 +1,254 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/abate-go/abate/topology"
+)
+
+// For so many services the path of their bound is looked for, while the paths have so many hops together; for the
+// others the bound is all. Of a path so many hops are written at each end.
+const (
+	maxPaths   = 100
+	maxHops    = 3000
+	hopsAtEnds = 8
+)
+
+// loudest is the bound of a service that comes to most.
+type loudest struct {
+	b Bound
+	r RootBound
+}
+
+// amplification is rules F101 and F102.
+func (r *run) amplification() {
+	r.loud = map[*topology.Layer]float64{}
+	proved, worst := map[string]loudest{}, map[string]loudest{}
+	for _, b := range r.amplified.Bounds {
+		for _, root := range b.Roots {
+			if p, seen := proved[b.Service]; root.Proved > r.o.MaxAmplification && (!seen || root.Proved > p.r.Proved) {
+				proved[b.Service] = loudest{b, root}
+			}
+			if w, seen := worst[b.Service]; root.Worst > r.o.MaxAmplification && (!seen || root.Worst > w.r.Worst) {
+				worst[b.Service] = loudest{b, root}
+			}
+		}
+	}
+	for i, l := range byNumber(proved, func(l loudest) float64 { return l.r.Proved }) {
+		delete(worst, l.b.Service)
+		r.proved(l, i < maxPaths && r.hops < maxHops)
+	}
+	for i, l := range byNumber(worst, func(l loudest) float64 { return l.r.Worst }) {
+		r.unproved(l, i < maxPaths && r.hops < maxHops)
+	}
+}
+
+func byNumber(of map[string]loudest, number func(loudest) float64) []loudest {
+	var all []loudest
+	for _, l := range of {
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b loudest) int {
+		return cmp.Or(cmp.Compare(number(b), number(a)), strings.Compare(a.b.Service, b.b.Service))
+	})
+	return all
+}
+
+// number writes a factor.
+func number(n float64) string {
+	switch {
+	case math.IsInf(n, 1):
+		return "without a limit"
+	case n >= 1e6:
+		return fmt.Sprintf("%.1e", n)
+	case n >= 100 || n == math.Round(n):
+		return strconv.FormatFloat(math.Round(n), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(math.Round(n*10)/10, 'f', -1, 64)
+}
+
+func upTo(n float64) string {
+	if math.IsInf(n, 1) {
+		return "attempts without a limit"
+	}
+	return "up to " + number(n) + " attempts"
+}
+
+// proved is F101 for one service.
+func (r *run) proved(l loudest, path bool) {
+	one := Finding{Rule: "F101", Subject: "attempts at " + l.b.Service, Effect: l.r.Proved,
+		Fix: "let one layer of the path retry and set the others to no retries; with Abate, retryOwner: nearest does it"}
+	if i, ok := r.g.index[l.b.Service]; ok {
+		one.At = r.g.services[i].At
+	}
+	way := ""
+	if path {
+		hops := r.amplified.Path(l.b, l.r, false)
+		var cause *topology.Layer
+		way, cause = r.describe(hops, &one, l.r.Proved)
+		if cause != nil {
+			by, n := mostTries(cause, topology.AllMethods, anything)
+			if one.At = cause.At; by != nil {
+				one.At = where(by, cause)
+			}
+			one.Subject = fmt.Sprintf("tries of %s on the way to %s", name(cause), l.b.Service)
+			one.Fix = fmt.Sprintf("let one layer of this path retry and switch it off in the others, first in %s, which "+
+				"tries %s; with Abate, retryOwner: nearest does it", name(cause), triesText(n))
+		}
+	}
+	one.Message = fmt.Sprintf("one request %s can become %s at %s while that fails with %s%s; the limit is %s",
+		l.r.at(),
+		upTo(l.r.Proved), l.b.Service, outcomes(l.b.Outcomes), way, number(r.o.MaxAmplification))
+	if l.r.Mean < l.r.Proved/1.5 {
+		one.Message += fmt.Sprintf(" (the budgets keep the average to %s)", number(l.r.Mean))
+	}
+	r.report(one)
+}
+
+func (b RootBound) at() string {
+	switch {
+	case b.Root == "":
+		return "at the edge"
+	case b.Outside:
+		return "in front of " + b.Root
+	}
+	return "at " + b.Root
+}
+
+// outcomes names the first few of a bound's.
+func outcomes(all []topology.Outcome) string {
+	var names []string
+	for i, o := range all {
+		if i == 3 && len(all) > 4 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, o.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// describe writes a path with its factors, notes its layers in the finding, and returns the layer that is to change:
+// the one with the largest factor, not ours, and of several the innermost that is no library, which knows least of the
+// calls.
+func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, cause *topology.Layer) {
+	var parts []string
+	most := 1.0
+	for i, h := range hops {
+		if i == 0 {
+			from := h.Call.From
+			if from == "" {
+				from = "outside"
+			}
+			parts = append(parts, from)
+		}
+		var factors []string
+		if h.Times != 1 {
+			factors = append(factors, number(h.Times)+" calls")
+		}
+		for _, f := range h.Factors {
+			if f.Times <= 1 {
+				continue
+			}
+			factors = append(factors, number(f.Times)+" "+title(f.Layer))
+			if total > 0 {
+				r.loud[f.Layer] = max(r.loud[f.Layer], total)
+			}
+			of := f.Times
+			if f.Layer.Product == ours { // which is the one that can share its tries with others
+				of = 1
+			}
+			if cause == nil || of > most || of == most && f.Layer.Kind != topology.Client {
+				most, cause = of, f.Layer
+			}
+			if len(one.Related) == maxRelated {
+				continue
+			}
+			at := f.Layer.At
+			if by, _ := mostTries(f.Layer, topology.AllMethods, anything); by != nil {
+				at = where(by, f.Layer)
+				one.Assumptions = unique(append(one.Assumptions, assumptions(f.Layer, by.Tries)...))
+			}
+			one.Related = places(append(one.Related, Place{at, fmt.Sprintf("%s → %s: %s tries %s times", h.Call.From, h.Call.To,
+				name(f.Layer), number(f.Times))}))
+		}
+		if parts = append(parts, h.Call.To); len(factors) > 0 {
+			parts[len(parts)-1] = fmt.Sprintf("%s (×%s)", h.Call.To, strings.Join(factors, " × "))
+		}
+	}
+	if r.hops += len(hops); len(hops) == 0 {
+		return "", cause
+	}
+	if n := len(parts); n > 2*hopsAtEnds {
+		parts = slices.Concat(parts[:hopsAtEnds], []string{"…"}, parts[n-hopsAtEnds:])
+	}
+	return ": " + strings.Join(parts, " → "), cause
+}
+
+// unproved is F102 for one service.
+func (r *run) unproved(l loudest, path bool) {
+	one := Finding{Rule: "F102", Subject: "attempts at " + l.b.Service, Effect: l.r.Worst,
+		Fix: "say in the topology what the services on the way answer when a call of theirs has failed (answersWith), or " +
+			"write the values that could not be read"}
+	if i, ok := r.g.index[l.b.Service]; ok {
+		one.At = r.g.services[i].At
+	}
+	way := ""
+	if path {
+		hops := r.amplified.Path(l.b, l.r, true)
+		way, _ = r.describe(hops, &one, 0)
+		for _, h := range hops[min(1, len(hops)):] {
+			i, ok := r.g.index[h.Call.From]
+			if !ok {
+				continue
+			}
+			if _, known := answers(r.g.services[i].AnswersWith); !known {
+				one.At, one.Subject = r.g.services[i].At, "answers of "+h.Call.From
+				one.Fix = fmt.Sprintf("say in the topology what %s answers when a call of its own has failed: answersWith: "+
+					"\"500\", or same if it passes failures on", h.Call.From)
+				one.Assumptions = append(one.Assumptions, h.Call.From+" may answer anything when a call of its own has failed")
+				break
+			}
+		}
+	}
+	if one.Message = fmt.Sprintf("one request %s becomes at least %s at %s while that fails with %s, and in the worst "+
+		"case %s%s; the limit is %s", l.r.at(), plural(int(l.r.Proved), "attempt", "attempts"), l.b.Service,
+		outcomes(l.b.Outcomes),
+		upTo(l.r.Worst), way, number(r.o.MaxAmplification)); !l.r.Known {
+		one.Message += "; a value on the way is not known"
+	}
+	r.report(one)
+}
+
+// cycles is rule F106.
+func (r *run) cycles() {
+	for n, names := range r.g.cycles {
+		one := Finding{Rule: "F106", Subject: "cycle " + strings.Join(names, " → "), Effect: math.Inf(1),
+			Fix: "break the circle, or, if the trace puts several programs under one name, give them names of their own"}
+		for i := range r.g.calls {
+			e := &r.g.calls[i]
+			if e.from < 0 || r.g.cycle[e.from] != n || r.g.cycle[e.to] != n {
+				continue
+			}
+			for j := range e.call.Layers {
+				l := &e.call.Layers[j]
+				if by, tries := mostTries(l, topology.AllMethods, anything); by != nil {
+					one.Related = places(append(one.Related, Place{where(by, l), fmt.Sprintf("%s: %s tries %s", e.way(), name(l),
+						triesText(tries))}))
+					if one.At.IsZero() {
+						one.At = where(by, l)
+					}
+				}
+			}
+		}
+		if len(one.Related) > 0 {
+			one.Message = "calls go in a circle and are retried, so nothing bounds the attempts: " + strings.Join(names, " → ")
+			r.report(one)
+		}
+	}
+}

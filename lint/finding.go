@@ -1,0 +1,163 @@
+package lint
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/topology"
+)
+
+// Severity says how bad a finding is.
+type Severity uint8
+
+// The severities. An error fails a build by default.
+const (
+	Note Severity = iota
+	Warning
+	Error
+)
+
+// String is "note", "warning" or "error".
+func (s Severity) String() string { return [...]string{"note", "warning", "error"}[min(s, Error)] }
+
+// MarshalText is String.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Place is a place that a finding has to do with, and what stands there.
+type Place struct {
+	At   topology.Position
+	Text string
+}
+
+// Finding is one thing that is wrong. One cause, which is the line to change, makes one finding of a rule, however many
+// calls it is wrong for.
+type Finding struct {
+	Rule     string // its id: "F101"
+	Severity Severity
+	At       topology.Position // the line to change; zero when nothing says where it is
+	// Subject is what the finding is about, the same when lines move: the layer or call, and the key.
+	Subject string
+	Message string // what is wrong, with its numbers; without a line break
+	Fix     string // what to do
+	// Assumptions are what the finding rests on and no file says.
+	Assumptions []string
+	Related     []Place // the other layers that have part in it
+	// Effect orders the findings of one severity, the largest first. For rules about amplification it is the factor.
+	// It is 1e9 at most.
+	Effect float64
+}
+
+// Fingerprint names the finding in baselines. It changes with the rule and the subject, and not when lines move.
+func (f Finding) Fingerprint() string {
+	sum := sha256.Sum256([]byte(f.Rule + "\x00" + f.Subject))
+	return hex.EncodeToString(sum[:12])
+}
+
+// found collects findings, one for each cause.
+type found struct {
+	list []Finding
+	by   map[string]int
+	also []int // of a finding: for how many further subjects it was found
+}
+
+// add adds a finding, or what is new in it to the one with the same cause.
+func (f *found) add(one Finding) {
+	key := one.Rule + "\x00" + one.At.String()
+	if one.At.IsZero() {
+		key += "\x00" + one.Subject
+	}
+	i, again := f.by[key]
+	if !again {
+		if f.by == nil {
+			f.by = map[string]int{}
+		}
+		f.by[key] = len(f.list)
+		f.list, f.also = append(f.list, one), append(f.also, 0)
+		return
+	}
+	was := &f.list[i]
+	f.also[i]++
+	related, assumptions := was.Related, was.Assumptions
+	severity, subject := max(was.Severity, one.Severity), min(was.Subject, one.Subject)
+	if one.Effect > was.Effect {
+		*was = one
+	}
+	was.Severity, was.Subject = severity, subject
+	was.Related = places(append(slices.Clone(related), one.Related...))
+	was.Assumptions = unique(append(slices.Clone(assumptions), one.Assumptions...))
+}
+
+// maxRelated is how many related places a finding names.
+const maxRelated = 20
+
+func places(all []Place) (out []Place) {
+	seen := map[Place]bool{}
+	for _, p := range all {
+		if !seen[p] && len(out) < maxRelated {
+			seen[p] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func unique(all []string) []string {
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// sorted returns the findings, the most important first.
+func (f *found) sorted() []Finding {
+	for i := range f.list {
+		if n := f.also[i]; n > 0 {
+			f.list[i].Message += fmt.Sprintf(" (the same holds in %s)", plural(n, "further place", "further places"))
+		}
+	}
+	slices.SortStableFunc(f.list, func(a, b Finding) int {
+		if c := cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.Effect, a.Effect), strings.Compare(a.Rule,
+			b.Rule)); c != 0 {
+			return c
+		}
+		switch {
+		case a.At.Before(b.At):
+			return -1
+		case b.At.Before(a.At):
+			return 1
+		}
+		return strings.Compare(a.Subject, b.Subject)
+	})
+	f.distinguish()
+	return f.list
+}
+
+// distinguish gives findings of one rule with one subject subjects of their own: by their files, then by their order.
+func (f *found) distinguish() {
+	seen := map[string]int{}
+	count := func(one *Finding) int {
+		key := one.Rule + "\x00" + one.Subject
+		seen[key]++
+		return seen[key]
+	}
+	for i := range f.list {
+		one := &f.list[i]
+		if n := count(one); n == 1 {
+			continue
+		}
+		one.Subject += " in " + one.At.File
+		if n := count(one); n > 1 {
+			one.Subject += fmt.Sprintf(" (%d)", n)
+			count(one)
+		}
+	}
+}
+
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", more)
+}

@@ -1,0 +1,75 @@
+package topology
+
+import (
+	"slices"
+	"strings"
+)
+
+// everywhere adds a policy for whole namespaces to the calls that have no layer of its product and kind.
+func (j *joining) everywhere(p *Policy) {
+	if !patterns(p.Callees) {
+		return
+	}
+	databases, gateways := map[string]bool{}, map[string]bool{}
+	for _, s := range j.out.Services {
+		databases[s.Name] = s.Database
+	}
+	for i := range j.out.Calls {
+		c := &j.out.Calls[i]
+		gateways[c.From] = gateways[c.From] || c.From != "" && c.ofGateway()
+	}
+	from := j.callers(p)
+	for i := range j.out.Calls {
+		c := &j.out.Calls[i]
+		switch {
+		case databases[c.To] || !covered(p.Callees, c.To):
+		case len(p.Callers) > 0 && !covered(p.Callers, c.From) && !slices.Contains(from, c.From):
+		case p.Layer.Kind == SidecarOut && gateways[c.From]:
+		case p.Layer.Kind == SidecarIn && gateways[c.To]:
+		case c.has(p.Layer.Product, p.Layer.Kind):
+		default:
+			c.Layers = append(c.Layers, p.Layer)
+		}
+	}
+}
+
+// ofGateway reports whether a gateway makes the call.
+func (c *Call) ofGateway() bool {
+	for i := range c.Layers {
+		if c.Layers[i].Kind == Gateway {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Call) has(product string, kind Kind) bool {
+	for i := range c.Layers {
+		if l := &c.Layers[i]; l.Product == product && l.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func pattern(name string) bool { return name == "*" || strings.HasPrefix(name, "*.") }
+
+// patterns reports whether all names are patterns; without names there is none.
+func patterns(names []string) bool {
+	for _, name := range names {
+		if !pattern(name) {
+			return false
+		}
+	}
+	return len(names) > 0
+}
+
+// covered reports whether one of the patterns is about a service. The world outside is no service.
+func covered(names []string, service string) bool {
+	for _, name := range names {
+		if pattern(name) && service != "" && strings.HasSuffix(Strip(service), strings.ToLower(name[1:])) {
+			return true
+		}
+	}
+	return false
+}
