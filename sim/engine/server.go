@@ -391,11 +391,3 @@ func (s *servers) lose(ti uint32) {
 		s.traffic.reply(attempt, Reset)
 	}
 }
-
-// restart puts a replica into the state of a program that starts, with a new gate. Its requests are lost already.
-func (s *servers) restart(i int32) {
-	r := &s.replicas[i]
-	r.breakConnections()
-	r.version, r.codel = 0, codel{}
-	_ = s.gates.install(i) // the settings were checked when the run began
-}

@@ -245,7 +245,7 @@ type ratchet struct {
 var today = map[int]map[string]ratchet{
 	20: {
 		"guard": {0, 0, 0, -1.53},
-		"gate":  {0, 0, 0, -0.01},
+		"gate":  {1, 0, 0, -0.01}, // system 22: 1.03
 		"both":  {0, 0, 0, -1.68},
 	},
 	100: {
