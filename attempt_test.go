@@ -282,3 +282,20 @@ func TestOwnExhaustionIsNoFailureOfTheDependency(t *testing.T) {
 		}
 	}
 }
+
+func TestATerseCallerGetsTheReasonAndNoError(t *testing.T) {
+	g := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 1, Backoff: retry.NoBackoff}})
+	out := failure()
+	var end core.Step
+	if n := testing.AllocsPerRun(100, func() {
+		c := core.Call{Caller: core.Terse}
+		g.Begin(&c, 0, core.NoDeadline)
+		c.AttemptDone(0, 0, out)
+		end = c.AttemptDone(0, 0, out)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if end.Action != core.Finish || end.Err != abate.ErrAttemptsExhausted {
+		t.Errorf("%+v, want the reason itself", end)
+	}
+}

@@ -33,7 +33,7 @@ func (c *Call) answer() answer {
 // goesOn returns the copy whose answer goes on, nil if there is none.
 func (c *Call) goesOn() *attemptCopy {
 	for n := range int(c.hedges) + 1 {
-		if a := &c.copies[n]; a.asked&(askedAnswer|askedPermit) != 0 {
+		if a := copyOf(c, n); a.asked&(askedAnswer|askedPermit) != 0 {
 			return a
 		}
 	}

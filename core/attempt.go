@@ -21,6 +21,28 @@ type attemptCopy struct {
 	permit breaker.Permit
 }
 
+// beside is what only a call needs that sends hedges.
+type beside struct {
+	asked  time.Duration // the longest Retry-After that a copy of the current attempt brought
+	copies [MaxCopies - 1]attemptCopy
+}
+
+// copyOf returns copy n of the current attempt. Only a call with something beside it has others than 0.
+func copyOf(c *Call, n int) *attemptCopy {
+	if n == 0 {
+		return &c.main
+	}
+	return &c.beside.copies[n-1]
+}
+
+// copiesOf is how many copies c has room for.
+func copiesOf(c *Call) int {
+	if c.beside == nil {
+		return 1
+	}
+	return MaxCopies
+}
+
 // The bits of asked. A throttle that is only a shadow, and would not have let the attempt pass, does not count it.
 const (
 	askedThrottle = 1 << iota
@@ -34,13 +56,13 @@ const (
 // attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.
 func (c *Call) attempt(now time.Duration) Step {
 	s := c.s
-	a := &c.copies[0]
+	a := &c.main
 	if reason := s.allow(now, a, s.within(now, c.deadline)); reason != nil {
 		switch {
 		case reason == ErrCircuitOpen && hopeful(c, now):
 			return comeAgain(c, now, untilProbe(c, now), reason)
 		case reason == ErrCircuitOpen && mayHold(c):
-			c.barred = true
+			c.awaits = openCircuit
 			return Step{Action: Queue}
 		}
 		return c.stop(now, reason)
@@ -85,7 +107,10 @@ func (c *Call) dispatch(now time.Duration, a *attemptCopy) Step {
 		c.token = false
 		c.tree.count(1)
 	}
-	c.hedges, c.asked, c.failed = 0, 0, 0
+	c.hedges, c.failed = 0, 0
+	if c.beside != nil {
+		c.beside.asked = 0
+	}
 	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
 }
 
@@ -222,7 +247,7 @@ func (s *settings) recordBreaker(now time.Duration, a *attemptCopy, r breaker.Re
 func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
 	c.attempts++
 	c.inAir++
-	a := &c.copies[n]
+	a := copyOf(c, n)
 	a.live, a.number, a.start = true, int32(c.attempts), now
 	a.asked &^= waitsForPace
 	if c.s.observer != nil {
@@ -250,8 +275,11 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 		now >= c.deadline {
 		return 0, 0, false
 	}
+	if c.beside == nil {
+		c.beside = new(beside)
+	}
 	n = int(c.hedges) + 1
-	a := &c.copies[n]
+	a := copyOf(c, n)
 	reason := s.allow(now, a, s.within(now, c.deadline))
 	if reason != nil {
 		s.emit(Event{Kind: HedgeDenied, At: now, Reason: reason})

@@ -40,6 +40,6 @@ func AttemptOf(ctx context.Context) (AttemptInfo, bool) {
 
 // infoOf is what AttemptOf tells of copy n, which is sent now.
 func (c *Call) infoOf(n int) *AttemptInfo {
-	a := &c.copies[n]
+	a := copyOf(c, n)
 	return &AttemptInfo{Guard: c.s.name, Number: int(a.number), Hedge: n > 0, Elapsed: a.start - c.start, Err: c.last}
 }

@@ -18,16 +18,15 @@ import (
 // given up with Abort, else its permits are lost. What is reported to a Call that has finished is ignored, and answered
 // with Await: two events of a driver may cross.
 type Call struct {
-	Caller Caller // what the driver knows of it; it is set before Begin
-
+	// 128 bytes in all: a simulator has a hundred thousand calls at once, and memory is what it waits for.
 	s        *settings
 	start    time.Duration
 	deadline time.Duration
 	tree     *CallTree     // nil if nobody has said which
 	delay    time.Duration // the last back-off, which decorrelated jitter grows from
-	asked    time.Duration // the longest Retry-After that a copy of the current attempt brought
 
-	// Small, so that what every step needs lies close together: a simulator has a hundred thousand calls at once.
+	Caller    Caller // what the driver knows of it; it is set before Begin
+	lastClass Class
 	attempts  int16 // sent, hedges included; policies allow 101 attempts of 4 copies at most
 	retries   int16
 	below     int16 // extra attempts made behind the callee, or taken for made
@@ -39,12 +38,12 @@ type Call struct {
 	told      bool   // by the callee: do not try again
 	reserved  bool   // the next attempt's turn has been taken from the rate limit
 	token     bool   // an extra attempt has been taken from the tree, and is not sent yet
-	barred    bool   // the circuit has refused an attempt that may wait for it
-	lastClass Class
+	awaits    awaits // what it is to be put in a line for
 	failed    failed
-	last      error // the last failed attempt's error
-	held      *held // in the line of the circuit; nil if not
-	copies    [MaxCopies]attemptCopy
+	main      attemptCopy // the current attempt
+	last      error       // the last failed attempt's error
+	held      *held       // in the line of the circuit; nil if not
+	beside    *beside     // nil before the first hedge, which most calls never send
 }
 
 // failed reports whether a copy of the current attempt has failed while others were in the air.
@@ -91,10 +90,10 @@ func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
 	return c.stop(now, cause)
 }
 
-// Enqueue puts the call in the queue that it needs a place of, after a Queue step: the bulkhead's, or that of an open
-// circuit. w must not move until the call leaves the queue.
+// Enqueue puts the call in the queue that it needs a place of, after a Queue step: the bulkhead's, that of an open
+// circuit, or that of those who wait for a sign of life. w must not move until the call leaves the queue.
 func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
-	if c.barred {
+	if c.awaits != nothing {
 		return hold(c, now, w)
 	}
 	w.Until, w.Again = c.s.patience(now, c.deadline), c.place == away
@@ -167,7 +166,7 @@ func (c *Call) LeaveQueue(now time.Duration, w *bulkhead.Waiter, cause error) St
 // cancels them. A failure that another copy may still fix is an Await, and so is whatever a hedge brings that is not a
 // success: a copy that was refused, or could not be sent, must not harm the first.
 func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
-	if c.over || !c.copies[n].live {
+	if c.over || n > 0 && c.beside == nil || !copyOf(c, n).live {
 		return Step{Action: Await}
 	}
 	c.record(now, n, &o)
@@ -182,12 +181,15 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	c.last, c.lastClass = o.Err, o.Class
 	if o.Class == Success {
 		if o.Unfinished {
-			c.place.keep(c.s, &c.copies[n])
+			c.place.keep(c.s, copyOf(c, n))
 		}
 		return c.finish(now, nil, o.Err)
 	}
 	final := o.Class == Ignored || o.NoRetry
-	c.asked = max(c.asked, o.RetryAfter)
+	if b := c.beside; b != nil {
+		b.asked = max(b.asked, o.RetryAfter)
+		o.RetryAfter = b.asked
+	}
 	if c.inAir > 0 && (!final || n > 0) {
 		c.failed = max(c.failed, failedOnce)
 		if final {
@@ -198,7 +200,6 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	if final || c.failed == failedFinal {
 		return c.finish(now, nil, o.Err)
 	}
-	o.RetryAfter = c.asked
 	return c.afterFailure(now, &o)
 }
 
@@ -216,11 +217,9 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 		switch {
 		case s.breaker.Rejecting(now) && !hopeful(c, now) && (scarce(c) || !mayHold(c)):
 			return c.stop(now, ErrCircuitOpen)
-		case !o.Unsent && s.breaker.Discourages(now, c.copies[0].start, scarce(c)):
-			if now >= c.deadline {
-				return c.stop(now, ErrDeadline)
-			}
-			return c.stop(now, ErrSilent)
+		}
+		if step := doubted(c, now, o); step.Action != 0 {
+			return step
 		}
 	}
 	q := retry.Question{Retries: int(c.retries), Elsewhere: int(c.below), Elapsed: now - c.start, Previous: c.delay,
@@ -300,8 +299,21 @@ func (c *Call) Abort(now time.Duration) {
 // Attempts returns how many attempts have been sent so far, hedges included.
 func (c *Call) Attempts() int { return int(c.attempts) }
 
+// Glance reads what the next step of c will need, and says nothing about it. Drivers of very many calls glance at
+// several that are due soon, so that memory is waited for once and not once each.
+func Glance(c *Call) uint32 {
+	n := uint32(c.start) + uint32(c.attempts) + uint32(c.main.number)
+	if c.beside != nil {
+		n++
+	}
+	return n
+}
+
 // stop finishes the call for a reason of the policy's.
 func (c *Call) stop(now time.Duration, reason error) Step {
+	if c.Caller&Terse != 0 {
+		return c.finish(now, reason, reason)
+	}
 	if c.attempts == 0 && reason == ErrCircuitOpen {
 		return c.finish(now, reason, c.s.opening.refuse(c, now))
 	}

@@ -191,14 +191,14 @@ func (c *Call) Delegate(n int) (Allowance, bool) {
 		left-- // for when the callee does not answer at all, or not soon, which only this layer can fix
 	}
 	a.Left = c.tree.take(max(left, 0), false)
-	c.copies[n].handed = int16(a.Left)
+	copyOf(c, n).handed = int16(a.Left)
 	return a, true
 }
 
 // handedOut is what the copies in the air were told they may use.
 func (c *Call) handedOut() (sum int) {
-	for n := range c.copies {
-		sum += int(c.copies[n].handed)
+	for n := range copiesOf(c) {
+		sum += int(copyOf(c, n).handed)
 	}
 	return sum
 }
@@ -206,7 +206,7 @@ func (c *Call) handedOut() (sum int) {
 // settle takes back what copy n's callee has not used. One that has said nothing is taken to have used it all, unless
 // the request has not reached it.
 func (c *Call) settle(n int, o *Outcome) {
-	a := &c.copies[n]
+	a := copyOf(c, n)
 	handed, used := int(a.handed), int(a.handed)
 	a.handed = 0
 	switch {

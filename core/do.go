@@ -66,7 +66,7 @@ func (d *Driver) ownContext(ctx context.Context, deadline time.Duration, lasting
 	if d.room = nil; limit == nil {
 		limit = new(attemptContext)
 	}
-	limit.parent, limit.deadline, limit.began, limit.lasting = ctx, deadline, d.copies[0].start, lasting
+	limit.parent, limit.deadline, limit.began, limit.lasting = ctx, deadline, d.main.start, lasting
 	if d.asked {
 		limit.info = d.infoOf(0)
 	}

@@ -29,14 +29,17 @@ type race[T any] struct {
 	timer    *hedgeTimer
 	panicked any
 
-	// Here to save an allocation each: the context of the first attempt's first copy, and DoHedged's operation.
-	first attemptContext
-	own   hedgedFunc[T]
+	// Here to save an allocation each: the context of the first attempt's first copy, what the call needs for hedges,
+	// and DoHedged's operation.
+	first  attemptContext
+	hedges beside
+	own    hedgedFunc[T]
 }
 
 // run is Run for an operation that may be hedged, under a policy that hedges.
 func (r *race[T]) run(g *Guard) (T, Release, error) {
 	defer r.leave()
+	r.beside = &r.hedges
 	step := r.Start(r.ctx, g)
 	for step.Action != Finish {
 		if step.Action != Attempt {
@@ -44,6 +47,9 @@ func (r *race[T]) run(g *Guard) (T, Release, error) {
 			continue
 		}
 		step = r.attempt(step.Until)
+		if step.Action == Queue && r.winner != nil {
+			keep(r.op, r.v)
+		}
 	}
 	r.returned = true
 	return r.v, Release{r.winner, r.answer()}, step.Err
@@ -52,7 +58,7 @@ func (r *race[T]) run(g *Guard) (T, Release, error) {
 // sending is Call.sending for operations that can tell their callee something: DoHedged's cannot.
 func (r *race[T]) sending(n int) Sending {
 	if r.own.fn != nil {
-		return Sending{Number: int(r.copies[n].number)}
+		return Sending{Number: int(copyOf(&r.Call, n).number)}
 	}
 	return r.Call.sending(n)
 }
@@ -65,8 +71,20 @@ func (r *race[T]) adorn(limit *attemptContext, n int) {
 	}
 }
 
+// forget discards what the last attempt has brought, because there is another one.
+func (r *race[T]) forget() {
+	if winner := r.winner; winner != nil {
+		var none T
+		v := r.v
+		r.v, r.winner = none, nil
+		defer winner.end()
+		r.op.Discard(v)
+	}
+}
+
 // attempt runs one attempt with its hedges until it is decided and the first copy is back.
 func (r *race[T]) attempt(deadline time.Duration) Step {
+	r.forget()
 	r.mu.Lock()
 	r.round++
 	r.decided, r.wake = false, nil
@@ -74,11 +92,11 @@ func (r *race[T]) attempt(deadline time.Duration) Step {
 	if r.round > 1 {
 		limit = new(attemptContext)
 	}
-	limit.parent, limit.deadline, limit.began = r.ctx, deadline, r.copies[0].start
+	limit.parent, limit.deadline, limit.began = r.ctx, deadline, r.main.start
 	r.adorn(limit, 0)
 	r.limits = [MaxCopies]*attemptContext{limit}
 	s := r.sending(0)
-	if delay, ok := r.HedgeDelay(r.copies[0].start); ok {
+	if delay, ok := r.HedgeDelay(r.main.start); ok {
 		r.timer = startHedgeTimer(r, r.round, delay)
 	}
 	r.mu.Unlock()
@@ -169,7 +187,7 @@ func (r *race[T]) settle(round, c int, limit *attemptContext, v T, o Outcome) (k
 		return false
 	}
 	r.decide(step)
-	if kept = step.Action == Finish; kept {
+	if kept = step.Action == Finish || step.Action == Queue; kept {
 		r.v, r.winner, r.limits[c] = v, limit, nil
 	}
 	r.cancelCopies()
@@ -238,7 +256,6 @@ func (r *race[T]) leaving() (lost bool, v T, winner *attemptContext) {
 		return false, v, nil
 	case !r.over:
 		r.giveUp()
-		return false, v, nil
 	}
 	return r.winner != nil, r.v, r.winner
 }

@@ -10,7 +10,7 @@ import (
 
 // record takes copy n out of the air and tells everyone who counts.
 func (c *Call) record(now time.Duration, n int, o *Outcome) {
-	s, a := c.s, &c.copies[n]
+	s, a := c.s, copyOf(c, n)
 	a.live = false
 	c.inAir--
 	if a.handed != 0 || o.Resent > 0 || o.Below.Said || o.Below.Final { // else there is nothing to settle
@@ -44,7 +44,7 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 		if s.hedge != nil {
 			// From the first copy on, whichever copy won: else the cancelled slow ones would be missing from the
 			// estimate, and the delay would creep down.
-			s.hedge.Record(now, now-c.copies[0].start)
+			s.hedge.Record(now, now-c.main.start)
 		}
 	}
 	// After the others: what follows from a change of state may end in a panic of Policy.Rand.
@@ -95,8 +95,8 @@ func (c *Call) dropCopies(now time.Duration) {
 			c.dropCopies(now) // the rest
 		}
 	}()
-	for n := range c.copies {
-		a := &c.copies[n]
+	for n := range copiesOf(c) {
+		a := copyOf(c, n)
 		live, began := a.live, now
 		if a.live = false; live {
 			c.inAir--

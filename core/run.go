@@ -30,10 +30,18 @@ type Sending struct {
 	Announce  bool
 }
 
+// keep prepares the value of a failed attempt for a wait, if the operation has a method Keep for that: the value may
+// come to be the call's answer when the attempt's context has ended.
+func keep[T any](op Operation[T], v T) {
+	if o, ok := op.(interface{ Keep(v T) }); ok {
+		o.Keep(v)
+	}
+}
+
 // sending is copy n of the attempt that begins now.
 func (c *Call) sending(n int) Sending {
 	a, announce := c.Delegate(n)
-	return Sending{Number: int(c.copies[n].number), Allowance: a, Announce: announce}
+	return Sending{Number: int(copyOf(c, n).number), Allowance: a, Announce: announce}
 }
 
 // Release ends the context of the attempt whose value Run returned. The zero Release is ready to use.
@@ -76,9 +84,11 @@ func roomFor(op any) *attemptContext {
 
 // Run is Do for adapters: the same call, for operations whose failures may be values and whose values hold resources.
 // It returns the last attempt's value also when the call failed (err is then an *Error or the attempt's own error),
-// unless a later step of the call was refused; the attempt's context lives until the Release is Done. With a hedge
-// policy and an operation that agrees, copies run on goroutines of their own, the first always on the caller's. Run
-// returns when the first attempt has: a copy that loses is cancelled, and its value discarded.
+// unless a later step of the call was refused; the attempt's context lives until the Release is Done. While a call
+// waits in a line for another attempt it keeps the last one's value, with which it ends if it waits in vain: an
+// operation whose values depend on the attempt's context has a method Keep(T), which makes them last without it. With a
+// hedge policy and an operation that agrees, copies run on goroutines of their own, the first always on the caller's.
+// Run returns when the first attempt has: a copy that loses is cancelled, and its value discarded.
 func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, error) {
 	if g.inForce().hedge != nil && op.MayHedge() {
 		r := &race[T]{ctx: ctx, op: op}
@@ -94,7 +104,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 	d.room = roomFor(op)
 	d.repeated(op)
 	d.Caller = callerOf(op)
-	held := false // v is nobody's yet
+	held := false // v is nobody's yet, or waits to be
 	defer func() {
 		if held { // something of the caller's has panicked
 			op.Discard(v)
@@ -107,18 +117,29 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 			step = d.Wait(ctx, step)
 			continue
 		}
+		if held { // it is not needed any more
+			held = false
+			op.Discard(v)
+			d.limit.end()
+			v, d.limit = none, nil
+		}
 		v, err = op.Attempt(d.AttemptContext(ctx, step.Until, false), d.sending(0))
 		held = true
 		step = d.AttemptDone(clock.Now(), 0, judge(d.s, ctx, op, v, err))
-		held = false
-		if step.Action != Finish {
+		switch held = false; step.Action {
+		case Finish:
+		case Queue:
+			held = true
+			keep(op, v)
+		default:
 			op.Discard(v)
 			d.limit.end()
 			v, d.limit = none, nil
 		}
 	}
+	held = false
 	release := Release{limit: d.limit}
-	if d.copies[0].asked&(askedAnswer|askedPermit) != 0 {
+	if d.main.asked&(askedAnswer|askedPermit) != 0 {
 		release.answer = d.answer()
 	}
 	return v, release, step.Err

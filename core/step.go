@@ -27,7 +27,7 @@ const (
 	// Queued: wait until the Waiter wakes, then Admitted (of an Arrival: Woken); at Step.Until at the latest, or when the
 	// caller leaves: LeaveQueue.
 	Queued
-	// Finish: the call is over. Step.Err is nil, the attempt's own error, or an *Error.
+	// Finish: the call is over. Step.Err is nil, the attempt's own error, or an *Error (of a Terse caller its Reason).
 	Finish
 
 	// Handle, of an Arrival: hand the request to the service, with Step.Until as its deadline, then Done.

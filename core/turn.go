@@ -24,6 +24,9 @@ const (
 	Fresh
 	// Gone: the caller has given the call up. Abort says so to the circuit breaker, if an answer was due.
 	Gone
+	// Terse: nobody reads how the call ended, only why. Step.Err of a call that the policy ends is the reason itself,
+	// where it would be an *Error, and costs no memory.
+	Terse
 )
 
 // callerOf returns what an operation says by a method Caller of who makes it.
@@ -54,16 +57,44 @@ type held struct {
 	until  time.Duration // how long it waits
 }
 
+// awaits says what a call is to be put in a line for.
+type awaits uint8
+
+const (
+	nothing awaits = iota
+	openCircuit
+	signOfLife
+)
+
+// doubted decides about a failure of which the circuit doubts that it is worth another attempt; the zero Step if it
+// does not. What has certainly not been sent is tried again all the same by who may not wait.
+func doubted(c *Call, now time.Duration, o *Outcome) Step {
+	switch doubt := c.s.breaker.Discourages(now, c.main.start, scarce(c)); {
+	case doubt == breaker.Lifeless && mayWatch(c, now, o):
+		c.awaits = signOfLife
+		return Step{Action: Queue}
+	case doubt == breaker.NoDoubt || o.Unsent:
+		return Step{}
+	case now >= c.deadline:
+		return c.stop(now, ErrDeadline)
+	}
+	return c.stop(now, ErrSilent)
+}
+
 // mayHold reports whether a call may wait for an open circuit.
 func mayHold(c *Call) bool { return c.Caller&ComesBack == 0 && c.s.breaker.Holds() }
 
-// hold puts a call in the line of those who wait for the circuit: until its deadline at the latest, and no longer than
-// an attempt may take, for which its caller is prepared.
+// hold puts a call in a line. It waits for the circuit until its deadline at the latest, and no longer than an attempt
+// may take, for which its caller is prepared.
 func hold(c *Call, now time.Duration, w *bulkhead.Waiter) Step {
 	b, timeout := c.s.breaker, c.s.policy.AttemptTimeout
 	h := &held{waiter: breaker.Waiter{Wake: w.Wake}}
-	h.until = min(c.deadline, clock.Later(now, b.Patience(timeout, scarce(c))))
-	c.barred, c.held = false, h
+	if c.awaits == signOfLife {
+		h.watch(c, now, timeout)
+	} else {
+		h.until = min(c.deadline, clock.Later(now, b.Patience(timeout, scarce(c))))
+	}
+	c.awaits, c.held = nothing, h
 	permit, verdict, at := b.Hold(now, c.deadline, timeout, &h.waiter)
 	step := h.turn(c, now, permit, verdict, at)
 	if step.Action == Queued && c.s.observer != nil {
@@ -98,20 +129,20 @@ func (h *held) turn(c *Call, now time.Duration, p breaker.Permit, v breaker.Verd
 		return h.admitted(c, now)
 	case breaker.Refused:
 		c.held = nil
-		return c.stop(now, ErrCircuitOpen)
+		return c.stop(now, h.reason())
 	}
 	return Step{Action: Queued, Until: min(at, h.until)}
 }
 
 // take notes the permit that the circuit has given the call.
 func (h *held) take(c *Call, p breaker.Permit) {
-	a := &c.copies[0]
+	a := &c.main
 	c.held, a.permit, a.asked = nil, p, a.asked|askedBreaker
 }
 
 // admitted sends the attempt for which the call has waited, if the throttle and the deadline allow.
 func (h *held) admitted(c *Call, now time.Duration) Step {
-	s, a := c.s, &c.copies[0]
+	s, a := c.s, &c.main
 	var reason error
 	switch {
 	case now >= c.deadline:
@@ -119,7 +150,9 @@ func (h *held) admitted(c *Call, now time.Duration) Step {
 	case s.throttle != nil && !s.throttled(now, a):
 		reason = ErrThrottled
 	default:
-		return c.dispatch(now, a)
+		if reason = h.pay(c, now); reason == nil {
+			return c.dispatch(now, a)
+		}
 	}
 	s.giveBack(now, a)
 	return c.stop(now, reason)
@@ -134,10 +167,10 @@ func (h *held) end(c *Call, now time.Duration, cause error) Step {
 		if cause == nil {
 			return h.admitted(c, now)
 		}
-		c.s.giveBack(now, &c.copies[0])
+		c.s.giveBack(now, &c.main)
 	}
 	if cause == nil {
-		cause = ErrCircuitOpen
+		cause = h.reason()
 	}
 	return c.stop(now, cause)
 }

@@ -12,7 +12,7 @@ const pollEvery = 20 * time.Millisecond
 
 // waitsSince returns since when the call waits for an adaptive pace: now if it does not yet.
 func waitsSince(c *Call, now time.Duration) time.Duration {
-	if a := &c.copies[0]; a.asked&waitsForPace != 0 {
+	if a := &c.main; a.asked&waitsForPace != 0 {
 		return a.start
 	}
 	return now
@@ -41,7 +41,7 @@ func comeAgain(c *Call, now, wait time.Duration, reason error) Step {
 		}
 		return c.stop(now, reason)
 	}
-	a := &c.copies[0]
+	a := &c.main
 	a.asked, a.start = a.asked|waitsForPace, since
 	return Step{Action: Sleep, Until: clock.Later(now, min(wait, left))}
 }

@@ -38,6 +38,7 @@ type answer struct {
 	broke     error       // why the client did not get all of it
 	died      bool        // for which the client has done nothing
 	cancelled atomic.Bool // a copy has won
+	rests     bool        // its call waits for another attempt: until is how much time is left
 }
 
 func (a *answer) endpoint() *endpoint { return a.fleet.endpoints[a.chosen] }
@@ -114,6 +115,23 @@ func (a *answer) trailer() []h1.Field {
 func (a *answer) release(now time.Duration, drain bool) {
 	a.disconnect(now, drain)
 	a.settle(now)
+}
+
+// rest stops the attempt's time, while its call waits for another one. The endpoint hears of its end.
+func rest(a *answer, now time.Duration) {
+	a.settle(now)
+	a.rests = true
+	if a.until != core.NoDeadline {
+		a.until -= now
+	}
+}
+
+// wake has the time of an attempt go on that has rested.
+func wake(a *answer, now time.Duration) {
+	if a.rests && a.until != core.NoDeadline {
+		a.until = later(now, a.until)
+	}
+	a.rests = false
 }
 
 // settle tells the endpoint how the attempt went, the first time.

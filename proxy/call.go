@@ -70,6 +70,9 @@ func (g *guardedCall) drive() error {
 		case core.Queue:
 			g.step = g.queue()
 		default:
+			if g.got != nil {
+				wake(g.got, core.Now())
+			}
 			return g.step.Err
 		}
 	}
@@ -80,6 +83,7 @@ var errNoUpstreams = errors.New("the policy file names no upstreams for this ser
 // attempt sends the request once and has the call record how that went.
 func (g *guardedCall) attempt(until time.Duration) {
 	a := &g.first
+	g.forget()
 	told := g.delegate()
 	if g.tries.sent++; g.tries.sent > 1 {
 		g.req.route.stats.Retried(g.tries.sent)
@@ -94,11 +98,24 @@ func (g *guardedCall) attempt(until time.Duration) {
 	o := g.judge(a, err)
 	now := core.Now()
 	g.step = g.machine.AttemptDone(now, 0, o)
-	if g.step.Action == core.Finish && err == nil {
+	switch {
+	case err == nil && g.step.Action == core.Finish:
 		g.got = a
-		return
+	case err == nil && g.step.Action == core.Queue: // it may be waiting in vain: then this is the answer
+		g.got = a
+		rest(a, now)
+	default:
+		a.release(now, true)
 	}
-	a.release(now, true)
+}
+
+// forget gives up the answer that the call has kept while it waited, because there is another attempt.
+func (g *guardedCall) forget() {
+	if a := g.got; a != nil {
+		g.got = nil
+		wake(a, core.Now())
+		a.release(core.Now(), true)
+	}
 }
 
 // endDelivered records how the attempt ended whose answer the client has got. There is no way back.

@@ -43,6 +43,7 @@ func (g *guardedCall) runHedged() error {
 		a = nil
 	}
 	if a != nil { // what it lasts longer than its copies is the client's own again
+		wake(a, core.Now())
 		a.req, a.body, a.tries = g.req, g.body, &g.tries
 		a.head.req, a.head.body = g.req, g.body // the copy of the request is let go
 	}
@@ -153,7 +154,15 @@ func (h hedged) Classify(a *answer, err error) abate.Outcome {
 // Discard releases a copy that nobody wants.
 func (h hedged) Discard(a *answer) {
 	if a != nil {
+		wake(a, core.Now())
 		a.release(core.Now(), true)
+	}
+}
+
+// Keep has the time of an answer stand still while the call waits for another attempt.
+func (h hedged) Keep(a *answer) {
+	if a != nil {
+		rest(a, core.Now())
 	}
 }
 

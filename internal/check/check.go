@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,47 +33,6 @@ func (v *Errors) Join() error { return errors.Join(v.found...) }
 // Add notes a mistake: where it is, what is wrong, and how to fix it.
 func (v *Errors) Add(path, problem, fix string) {
 	v.found = append(v.found, &FieldError{Path: path, Problem: problem, Fix: fix})
-}
-
-// Walk checks the fields of a struct by their tags `range` and `enum`. prefix stands before their names.
-func (v *Errors) Walk(prefix string, s reflect.Value) {
-	for i := range s.NumField() {
-		f, value := s.Type().Field(i), s.Field(i)
-		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		switch {
-		case f.Anonymous:
-			v.Walk(prefix, value)
-		case key == "" || key == "-":
-		case value.Kind() == reflect.Struct:
-			v.Walk(prefix+key+".", value)
-		default:
-			v.field(prefix+key, f.Tag, value)
-		}
-	}
-}
-
-func (v *Errors) field(path string, tag reflect.StructTag, value reflect.Value) {
-	if value.IsZero() {
-		return
-	}
-	if value.Kind() == reflect.Slice { // the tags are those of its members, of which a zero has no other meaning
-		for i := range value.Len() {
-			v.scalar(fmt.Sprintf("%s[%d]", path, i), tag, value.Index(i))
-		}
-		return
-	}
-	v.scalar(path, tag, value)
-}
-
-func (v *Errors) scalar(path string, tag reflect.StructTag, value reflect.Value) {
-	if limits := tag.Get("range"); limits != "" {
-		if low, high := ParseRange(limits); !inRange(value, low, high) {
-			v.Add(path, show(value)+" is out of range", "allowed: "+DescribeRange(limits))
-		}
-	}
-	if words := tag.Get("enum"); words != "" && !slices.Contains(strings.Split(words, "|"), value.String()) {
-		v.Add(path, strconv.Quote(value.String())+" is not known", "allowed: "+strings.ReplaceAll(words, "|", ", "))
-	}
 }
 
 // Idle reports a setting that does nothing.
@@ -188,19 +146,6 @@ func DescribeRange(tag string) string {
 	}
 	return low + " to " + high
 }
-
-func inRange(value reflect.Value, low, high float64) bool {
-	var f float64
-	switch value.Kind() {
-	case reflect.Float64:
-		f = value.Float()
-	default:
-		f = float64(value.Int())
-	}
-	return f >= low && f <= high // false for NaN
-}
-
-func show(value reflect.Value) string { return fmt.Sprint(value.Interface()) }
 
 // IsToken reports whether s can be the name of a header: RFC 9110 §5.6.2.
 func IsToken(s string) bool {

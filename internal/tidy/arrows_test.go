@@ -96,7 +96,7 @@ var layers = []layer{
 	{"sim/search", nil, nothing},
 	{"sim/remedy", []string{"sim/scenario", "internal/strictyaml", "policyfile", "core", "inbound", ".", "policy/"}, yaml},
 	{"sim", []string{"sim/search", "sim/remedy", "sim/population", "sim/engine", "sim/scenario", "sim/expect",
-		"sim/figures", "policyfile", "core", "inbound", ".", "policy/"}, nothing},
+		"sim/kernel", "sim/figures", "policyfile", "core", "inbound", ".", "policy/"}, nothing},
 	{"sim/report", []string{"sim", "sim/engine", "sim/expect", "sim/figures"}, nothing},
 	{"sim/summary", []string{"sim", "sim/scenario", "sim/expect", "sim/figures", "policyfile", "."}, nothing},
 	{"sim/library", []string{"sim", "sim/", "."}, nothing}, // tests

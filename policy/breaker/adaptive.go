@@ -57,6 +57,8 @@ type adaptive struct {
 	probeAt  time.Duration // open: when the next probe may be sent
 	out      int           // attempts of this round that are out
 	limited  time.Duration // half-open: when somebody was kept out last
+
+	vigil vigil
 }
 
 // current returns the state.
@@ -234,8 +236,14 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 		}
 		change = a.missed(now, age, serial, r, age >= late)
 	}
+	if !a.vigil.idle() {
+		tended(a, p.start, age, serial, flight.waited, r)
+	}
 	if a.flights.out == 0 {
 		a.idle = now
+	}
+	if a.line.newest == nil && a.vigil.line.newest == nil { // as usual
+		return nil, change
 	}
 	return a.release(now), change
 }

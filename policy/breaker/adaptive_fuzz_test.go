@@ -16,6 +16,14 @@ func FuzzAdaptive(f *testing.F) {
 		hang = append(hang, 0, 11, 16)
 	}
 	f.Add(append(hang, 5, 5, 5, 1, 6, 7, 8, 9))
+	dead := []byte{}
+	for range 20 {
+		dead = append(dead, 0, 27, 2)
+	}
+	for range 10 { // fail and wait, until there is a sign of life
+		dead = append(dead, 0, 27, 3, 0x38, 27)
+	}
+	f.Add(append(dead, 0, 0, 27, 2, 2, 9, 25, 2, 9, 25, 41, 3, 10, 10, 10))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		x := &adaptiveRig{t: t, b: adaptive()}
 		for _, c := range script[:min(len(script), 2000)] {
@@ -47,7 +55,7 @@ func (x *adaptiveRig) step(c byte) {
 			x.flying = append(x.flying[:i:i], x.flying[i+1:]...)
 		}
 	case 7, 8:
-		w := new(breaker.Waiter)
+		w := &breaker.Waiter{Sign: c%16 == 8, Among: arg % 5}
 		x.verdict(w, true)(x.b.Hold(x.now, x.now+fuzzSteps[arg%9], fuzzSteps[arg%7], w))
 	case 9:
 		if len(x.held) > 0 {
@@ -103,8 +111,8 @@ func (x *adaptiveRig) drop(w *breaker.Waiter) {
 
 func (x *adaptiveRig) check() {
 	st := x.b.Snapshot(x.now)
-	if st.Probes < 0 || st.Learned.Held > len(x.held) || st.Learned.InFlight < 0 || st.Learned.Surprise < 0 ||
-		st.Learned.Overdue < 0 {
+	if l := st.Learned; st.Probes < 0 || l.Held+l.Waiting > len(x.held) || l.Waiting > 4 || l.InFlight < 0 ||
+		l.Surprise < 0 || l.Overdue < 0 {
 		x.t.Fatalf("%+v, %d held", st, len(x.held))
 	}
 }
@@ -120,7 +128,8 @@ func (x *adaptiveRig) settle() {
 	for _, p := range x.flying {
 		x.b.Record(x.now, p, breaker.Neutral)
 	}
-	if st := x.b.Snapshot(x.now); st.Learned.InFlight != 0 || st.Learned.Held != 0 {
+	if st := x.b.Snapshot(x.now); st.Learned.InFlight != 0 || st.Learned.Held != 0 ||
+		st.Learned.Waiting != 0 {
 		x.t.Fatalf("something is left: %+v", st)
 	}
 	x.now += time.Hour

@@ -278,23 +278,23 @@ func TestARetryNeedsASignOfLife(t *testing.T) {
 	now := healthy(b, 0, 500, 20*ms, 20*ms)
 	p, _ := b.AllowFor(now, s)
 	b.Record(now+2*ms, p, breaker.Failure)
-	if b.Discourages(now+2*ms, now, false) {
+	if b.Discourages(now+2*ms, now, false) != breaker.NoDoubt {
 		t.Error("the first failure, and quick: nothing speaks against another attempt")
 	}
 	p, _ = b.AllowFor(now+3*ms, s)
 	b.Record(now+4*ms, p, breaker.Failure)
-	if !b.Discourages(now+4*ms, now+3*ms, false) {
+	if b.Discourages(now+4*ms, now+3*ms, false) == breaker.NoDoubt {
 		t.Error("two failures where one in a hundred is usual, and nothing was answered since: the next is no better")
 	}
 	now = healthy(b, now+20*ms, 1, 20*ms, 20*ms)
 	p, _ = b.AllowFor(now, s)
 	b.Record(now+2*ms, p, breaker.Failure)
-	if b.Discourages(now+2*ms, now, false) {
+	if b.Discourages(now+2*ms, now, false) != breaker.NoDoubt {
 		t.Error("there was an answer since")
 	}
 	slow, _ := b.AllowFor(now, s)
 	b.Record(now+s, slow, breaker.Failure)
-	if !b.Discourages(now+s, now, true) {
+	if b.Discourages(now+s, now, true) == breaker.NoDoubt {
 		t.Error("a slow attempt is tried again where workers are scarce")
 	}
 }

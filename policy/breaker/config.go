@@ -52,7 +52,7 @@ type Config struct {
 	// WhileOpen says what becomes of calls while the circuit is not closed: hold lets them wait for the next probe that
 	// succeeds, no longer than their attempt timeout and their deadline; refuse ends them at once. Kind adaptive only.
 	// Empty means hold, but refuse where waiting would use up what the caller has little of: a permit of the bulkhead, or
-	// a worker.
+	// a worker. Calls that have failed while nothing answers wait for a sign of life, or do not, by the same rule.
 	WhileOpen WhileOpen `yaml:"whileOpen" enum:"hold|refuse" example:"refuse"`
 
 	// Mode is enforce (the default), shadow (decide and report, reject nothing) or forcedOpen

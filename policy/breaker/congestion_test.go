@@ -175,13 +175,13 @@ func TestASlowAttemptThatNothingSpeaksForIsNotTriedAgain(t *testing.T) {
 	b := adaptive()
 	p, _ := b.AllowFor(0, s)
 	b.Record(s, p, breaker.Failure)
-	if !b.Discourages(s, 0, false) {
+	if b.Discourages(s, 0, false) == breaker.NoDoubt {
 		t.Error("it has never answered, and a slow attempt is tried again")
 	}
 	now := healthy(b, 2*s, 3, 20*ms, 20*ms)
 	p, _ = b.AllowFor(now, s)
 	b.Record(now+s, p, breaker.Failure)
-	if !b.Discourages(now+s, now, false) {
+	if b.Discourages(now+s, now, false) == breaker.NoDoubt {
 		t.Error("three answers do not make a slow attempt an exception")
 	}
 }

@@ -29,6 +29,11 @@
 //
 // A place goes to the oldest of those who still have time for an answer.
 //
+// A call that has failed quickly may wait as well, when the surprises at all failures since the last success, less that
+// at its own, say that nothing but failures is to be had: for a sign of life, a success of an attempt that began after
+// its failure. The first one lets one such call go on, and each of their retries that succeeds quickly two more; a
+// failure or a late success among them halves how many may be out.
+//
 // What nobody can do: a dependency that is called once a minute is learned in minutes, and where a probe is all the
 // load there is, probing is no cheaper than calling.
 //

@@ -22,6 +22,9 @@ func (s *Snapshot) Explain() string {
 	case s.State == HalfOpen:
 		return fmt.Sprintf("Answers come again: %d attempts are out, %d may be, %d calls wait. %s", s.Probes, l.Places,
 			l.Held, usual)
+	case l.Waiting > 0:
+		return fmt.Sprintf("Nothing but failures since the last answer; %d calls wait for one, to be tried again. %s",
+			l.Waiting, usual)
 	case l.Late > 0:
 		return fmt.Sprintf("%d of %d attempts that are out are late. %s", l.Late, l.InFlight, usual)
 	}

@@ -17,6 +17,7 @@ type flight struct {
 	serial uint32        // 0: the place is free
 	// foreign: it began before the breaker began anew, or came to be of this kind: its result is nobody's.
 	foreign bool
+	waited  bool // for a sign of life: it is a retry
 }
 
 // serials wrap around below the bit that marks the permits of this kind.

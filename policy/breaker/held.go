@@ -8,15 +8,23 @@ import (
 // Never is the time of Hold and Look for a waiter that need not look: it is woken.
 const Never time.Duration = math.MaxInt64
 
-// Waiter is one call that waits for a circuit that is not closed. It is used for one wait, and must not move meanwhile.
+// Waiter is one call that waits for a circuit that is not closed, or for a sign of life. It is used for one wait, and
+// must not move meanwhile.
 type Waiter struct {
 	// Wake is called when the call should Look: in the goroutine of whoever makes it so, under no lock. It should only
 	// signal. It may be called while Hold, Look or Leave has not returned yet, and once more than needed.
 	Wake func()
+	// Sign has the call wait for a sign of life, as Discourages allows: for a success of an attempt that begins after
+	// Hold. What it is admitted to is its retry.
+	Sign bool
+	// Among is how many calls may wait for a sign of life at once, this one included; 2048 at most. For one more the
+	// oldest is refused, who has the least time left. Without Sign it means nothing.
+	Among int
 
 	older, newer *Waiter
 	deadline     time.Duration // when the caller stops waiting
 	patience     time.Duration // how long its attempt may take; 0: nobody has said
+	failed       time.Duration // when its attempt has failed, with Sign
 	waits        bool
 	admitted     bool // it has permit, and does not know it yet
 	permit       Permit
@@ -86,12 +94,30 @@ func (l *line) able(now, usual time.Duration) *Waiter {
 	return nil
 }
 
-// hold puts a waiter in the line.
-func (a *adaptive) hold(deadline, patience time.Duration, w *Waiter) {
+// hold puts a waiter in its line. It returns whom to wake: who has had to leave it.
+func (a *adaptive) hold(now, deadline, patience time.Duration, w *Waiter) (woken []*Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w.deadline, w.patience = deadline, patience
-	a.line.add(w)
+	if !w.Sign {
+		a.line.add(w)
+		return nil
+	}
+	if left := a.vigil.join(now, w); left != nil {
+		return []*Waiter{left}
+	}
+	return nil
+}
+
+// leaves takes a waiter out of its line, if it is in it.
+func leaves(a *adaptive, w *Waiter) {
+	switch {
+	case !w.waits:
+	case w.Sign:
+		a.vigil.line.remove(w)
+	default:
+		a.line.remove(w)
+	}
 }
 
 // look brings the state up to now, and returns whether the waiter is admitted; if not, when it is to look again.
@@ -125,9 +151,7 @@ func (a *adaptive) lookAt(now time.Duration, w *Waiter) time.Duration {
 func (a *adaptive) leave(now time.Duration, w *Waiter) (woken []*Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if w.waits {
-		a.line.remove(w)
-	}
+	leaves(a, w)
 	return a.release(now)
 }
 
@@ -135,12 +159,10 @@ func (a *adaptive) leave(now time.Duration, w *Waiter) (woken []*Waiter) {
 func (a *adaptive) withdraw(w *Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if w.waits {
-		a.line.remove(w)
-	}
+	leaves(a, w)
 }
 
-// release lets those who wait begin, as far as attempts may. It returns whom to wake: them, and who looks
+// release lets those who wait begin, as far as attempts and retries may. It returns whom to wake: them, and who looks
 // out from now on.
 func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 	usual := a.learned.smoothed
@@ -160,6 +182,9 @@ func (a *adaptive) release(now time.Duration) (woken []*Waiter) {
 			a.line.lookout = w
 			woken = append(woken, w)
 		}
+	}
+	if a.vigil.line.newest != nil && a.current() == Closed {
+		woken = signalled(a, now, woken)
 	}
 	return woken
 }

@@ -17,12 +17,13 @@ func (b *Breaker) Holds() bool {
 	return b.cur.Load().holds()
 }
 
-// Hold puts a call that Allow has refused in the line of those who wait for the circuit. deadline is when its caller
+// Hold puts a call that Allow has refused in the line of those who wait for the circuit, or one with Sign in that of
+// those who wait for a sign of life. deadline is when its caller
 // stops waiting, Never if he does not, and patience how long its attempt may take, 0 if nobody has said: the line
 // admits those who still have time for an attempt. It answers as Look does: the circuit may have closed
 // meanwhile. Whoever is held must come to be Admitted or Refused, or Leave.
 func (b *Breaker) Hold(now, deadline, patience time.Duration, w *Waiter) (p Permit, v Verdict, look time.Duration) {
-	b.loop.hold(deadline, patience, w)
+	wake(b.loop.hold(now, deadline, patience, w))
 	return b.Look(now, w)
 }
 
@@ -47,6 +48,9 @@ func (b *Breaker) Look(now time.Duration, w *Waiter) (permit Permit, v Verdict, 
 	if permit, ok := b.loop.taken(w); ok {
 		return permit, Admitted, 0
 	}
+	if !awaits(&b.loop, w) {
+		return Permit{}, Refused, 0
+	}
 	return Permit{}, Waits, look
 }
 
@@ -62,16 +66,4 @@ func (b *Breaker) Leave(now time.Duration, w *Waiter) (permit Permit, admitted b
 // Hold, no longer than it takes to find a false alarm out.
 func (b *Breaker) Patience(timeout time.Duration, scarce bool) time.Duration {
 	return b.loop.waiting(timeout, scarce && b.cur.Load().cfg.WhileOpen != Hold)
-}
-
-// Discourages reports whether an attempt that began then and has failed should not be tried again. A quick failure
-// should not if others have failed since the last success, beyond chance, or if successes have become slow. After a
-// slow attempt another one may hang as well, so it needs a reason: a success since it began, or that it is a rare
-// exception and the only late one. A dependency that has never answered, or has done so a few times only, has none.
-// Thresholds discourages nothing.
-func (b *Breaker) Discourages(now, began time.Duration, scarce bool) bool {
-	if !b.cur.Load().loop {
-		return false
-	}
-	return b.loop.discourages(now, began, scarce)
 }

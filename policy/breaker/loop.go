@@ -5,10 +5,6 @@ import (
 	"time"
 )
 
-// rare is the surprise, in nats, from which an attempt without a success is an exception: one of twenty has none by
-// then.
-const rare = 3
-
 // reset begins anew. Attempts that are out stay known, so that their permits find their places. It returns who waited,
 // to be woken.
 func (a *adaptive) reset() (woken []*Waiter) {
@@ -22,11 +18,22 @@ func (a *adaptive) reset() (woken []*Waiter) {
 	a.typical, a.advised, a.out, a.places = 0, false, 0, 0
 	a.congestion = congestion{}
 	a.state.Store(uint32(Closed))
-	for w := a.line.newest; w != nil; w = a.line.newest {
-		a.line.remove(w)
-		woken = append(woken, w)
+	woken = waiters(a)
+	for _, w := range woken {
+		leaves(a, w)
 	}
+	a.vigil = vigil{}
 	return woken
+}
+
+// waiters returns all who wait.
+func waiters(a *adaptive) (all []*Waiter) {
+	for _, l := range []*line{&a.line, &a.vigil.line} {
+		for w := l.newest; w != nil; w = w.older {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // reconfigured begins anew, if the breaker has come to be of this kind, or no longer is. It returns who is to be woken,
@@ -40,10 +47,14 @@ func (a *adaptive) reconfigured(was, is *phase) (all []*Waiter) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for w := a.line.newest; w != nil; w = w.older {
-		all = append(all, w)
-	}
-	return all
+	return waiters(a)
+}
+
+// awaits reports whether a waiter has still to be admitted, or is in no line only because all has begun anew.
+func awaits(a *adaptive, w *Waiter) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return w.waits || !w.Sign
 }
 
 // taken returns the permit that a waiter has been given, once.
@@ -94,28 +105,6 @@ func (a *adaptive) retryIn(now time.Duration) time.Duration {
 	return max(a.probeAt-now, 0)
 }
 
-// discourages reports whether an attempt that began then and has failed is not worth another one.
-func (a *adaptive) discourages(now, began time.Duration, scarce bool) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.limits || a.current() == HalfOpen && a.line.newest != nil {
-		return true // it would take the place of a call that has had none
-	}
-	age := now - began
-	if age < a.learned.overdue() {
-		return a.learned.strained() ||
-			a.learned.successes > 0 && a.failing-a.learned.surprise(math.MaxInt64) > rare
-	}
-	if scarce {
-		return true
-	}
-	if a.good > began {
-		return false
-	}
-	overdue := a.learned.overdue()
-	return a.learned.surprise(age) < rare || a.flights.began(a.good-overdue, now-overdue) > 0
-}
-
 // brokeOff takes an answer that has begun well and broke off. One that has flowed for longer than callers wait says
 // nothing: streams that somebody cuts every hour are no outage.
 func (a *adaptive) brokeOff(now, start time.Duration) Change {
@@ -160,7 +149,8 @@ func (a *adaptive) snapshot(now time.Duration, s *Snapshot) {
 	s.State, s.Since, s.Openings = a.current(), a.since, a.openings
 	l := &s.Learned
 	*l = Learned{Latency: a.learned.smoothed, Overdue: a.learned.overdue(), Patience: a.learned.patience,
-		Alarm: alarm, InFlight: a.flights.out, Held: a.line.length}
+		Alarm: alarm, InFlight: a.flights.out, Held: a.line.length,
+		Waiting: a.vigil.line.length}
 	if a.flights.out > 0 || s.State != Closed {
 		l.Silence = max(now-a.good, 0)
 	}

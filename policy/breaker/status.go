@@ -108,8 +108,8 @@ type Learned struct {
 	Surprise, Alarm float64
 	// InFlight is how many attempts are out, and Late how many of them are overdue.
 	InFlight, Late int
-	// Held is how many calls wait for the circuit.
-	Held int
+	// Held is how many calls wait for the circuit, and Waiting how many have failed and wait for a sign of life.
+	Held, Waiting int
 	// Places is how many attempts may be out while half-open; 0 in other states.
 	Places int
 	// Limits reports whether it is half-open because answers come too late, and not after it was open.

@@ -56,8 +56,8 @@ type Config struct {
 	InitialConcurrency int `yaml:"initialConcurrency" range:"1..1000000" example:"20"`
 
 	// MaxQueue is how many requests may wait for a slot. Range 1 to 1000000. Zero means the default: half as many as
-	// may be handled at once, fewer while the service is slower than without load; with bbr, as many as are answered
-	// within what callers wait for.
+	// may be handled at once, fewer while the service is slower than without load; with bbr, four times as many as are
+	// answered within what callers wait for, and as many where no deadlines are known.
 	MaxQueue int `yaml:"maxQueue" range:"1..1000000" example:"50"`
 
 	// NoQueue lets nobody wait: without a free slot a request is refused at once.

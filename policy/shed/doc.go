@@ -26,10 +26,18 @@
 // going on, and only requests that were [Done] say how long they take: refused, dropped and ignored ones do not.
 //
 // [BBR] asks how much comes out, not how long it takes: nobody is held while the service keeps up, however much is in
-// flight. When requests stand in it, the limit is what it answers within half of what callers wait for, and never less
-// than was usual before. What callers wait for is the mean of what their deadlines leave; without deadlines, a second
-// or twenty times what a request takes. While more than a tenth of the answers are late the limit is halved, round for
-// round, and a halving after which no more come in time is taken back.
+// flight. When requests stand in it, the limit is what it answers within half of what callers wait for, and never
+// less than was usual before. What callers wait for is the mean of what their deadlines leave; without deadlines, a
+// second or twenty times what a request takes. While more than a tenth of the answers are late the limit is halved,
+// round for round, and a halving after which no more come in time is taken back. Where deadlines are known, more in
+// flight than is answered in time at the rate of the moment (Little's law), while even the quickest answer is slow,
+// is evidence that requests stand before any is late. Only answers teach it: how long somebody waited who gave up
+// says that requests stand, not what they take.
+//
+// When a service falls silent (five requests or more are inside and older than a quarter of the patience, and than a
+// request nearly always takes, and nothing was answered since they came), newcomers are held: nothing comes out
+// anyway, and what would stand in it afterwards can be chosen from. Some are let in to see whether it answers again,
+// further and further apart, up to half a second. The first answer ends it, and so does an error that comes at once.
 //
 // The default protection uses [BBR], on this evidence: 200 random systems of sim/harm that nobody tuned on. 3.9 % of
 // those that can be compared are worse off with it than with nothing (95 % interval: 1.7 to 8.8), one of a hundred by a
@@ -68,10 +76,15 @@
 //
 // # The queue
 //
-// It takes up bursts. It is first come, first served, until requests have waited longer than a target for an interval
-// (CoDel, RFC 8289). From then on it serves the newest first and keeps nobody longer than the target, until it has been
-// empty: some are refused, and those that are admitted are fresh. It holds half as many requests as the limit, fewer
-// while the service is slower than without load, so that waiting does not take longer than the work does.
+// BBR's is first come, first served, until the oldest would be answered too late; then the newest goes first. Everybody
+// waits until his deadline, less what a request takes. If nobody tells deadlines, the newest goes first once the queue
+// is half full, and everybody waits for the patience.
+//
+// That of the others takes up bursts. It is first come, first served, until requests have waited longer than a target
+// for an interval (CoDel, RFC 8289). From then on it serves the newest first and keeps nobody longer than the target,
+// until it has been empty: some are refused, and those that are admitted are fresh. It holds half as many requests as
+// the limit, fewer while the service is slower than without load, so that waiting does not take longer than the work
+// does.
 //
 // # The processor
 //

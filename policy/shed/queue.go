@@ -141,15 +141,18 @@ type codel struct {
 	since            time.Duration // when delays went above the target
 	above            bool
 	standing         bool
-	patient          bool
-	wait             time.Duration
-	many             int
+	patient          bool          // BBR's queue: all wait as long as they can
+	told             bool          // by their deadlines
+	wait             time.Duration // for so long, where that is not known
+	many             int           // and then more of them are a standing queue
 }
 
 // watch brings the state up to date with the queue.
 func (c *codel) watch(now time.Duration, q *queue) {
 	if c.patient {
 		switch {
+		case c.told: // who goes next is decided by deadlines
+			c.standing = false
 		case q.len() > c.many:
 			c.standing = true
 		case q.len() == 0:

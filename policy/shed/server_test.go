@@ -22,6 +22,7 @@ type service struct {
 	slower   func(t time.Duration) float64          // how much longer a request takes at t; nil: 1
 	load     func(t time.Duration) float64          // arrivals, in units of capacity
 	timeout  time.Duration                          // of the clients
+	leaves   bool                                   // a place is given back at the deadline, and the work goes on
 	request  func(r *rand.Rand, q *shed.Request)    // nil: all alike
 	answered func(q shed.Request)                   // nil: nobody asks
 	spy      func(t time.Duration, s *shed.Shedder) // called every 10 ms; nil: not
@@ -37,6 +38,7 @@ type job struct {
 	w    shed.Waiter
 	work float64 // in units of the mean
 	left float64 // virtual time at which it is done
+	gone bool    // its place was given back
 }
 
 // seen is what was observed of a run.
@@ -75,8 +77,9 @@ func (h *jobs) Pop() any {
 }
 
 type timer struct {
-	at time.Duration
-	j  *job
+	at     time.Duration
+	j      *job
+	inside bool // its caller gives up, else it leaves the queue
 }
 type timers []timer
 
@@ -119,7 +122,9 @@ func (c *service) run(config shed.Config, length time.Duration) *seen {
 			arrival = m.nextArrival()
 		default:
 			t := heap.Pop(&m.timers).(timer)
-			if m.s.Leave(m.now, &t.j.w, true) {
+			if t.inside {
+				m.abandon(t.j)
+			} else if m.s.Leave(m.now, &t.j.w, true) {
 				_, reason := t.j.w.Outcome()
 				m.out.refused[reason]++
 			}
@@ -164,6 +169,22 @@ func (m *simulation) advance(t time.Duration) {
 	m.now = t
 }
 
+// enter is the begin of a request's stay in the service.
+func (m *simulation) enter(j *job) {
+	if m.c.leaves {
+		heap.Push(&m.timers, timer{j.r.Deadline, j, true})
+	}
+	m.begin(j)
+}
+
+// abandon is the end of a caller's patience, of which the service does not hear.
+func (m *simulation) abandon(j *job) {
+	if !j.gone {
+		j.gone = true
+		m.s.Release(m.now, j.p, shed.Dropped)
+	}
+}
+
 func (m *simulation) begin(j *job) {
 	if !m.c.shares && len(m.active) >= m.c.workers {
 		m.backlog = append(m.backlog, j)
@@ -188,7 +209,7 @@ func (m *simulation) arrive() {
 		j.w.Wake = func() { m.woken(j) }
 		var until time.Duration
 		if v, until = m.s.Enqueue(m.now, &j.w, r); v == shed.Queued {
-			heap.Push(&m.timers, timer{until, j})
+			heap.Push(&m.timers, timer{at: until, j: j})
 			return
 		}
 		if j.p, reason = j.w.Outcome(); reason != shed.None {
@@ -196,7 +217,7 @@ func (m *simulation) arrive() {
 			return
 		}
 	}
-	m.begin(j)
+	m.enter(j)
 }
 
 func (m *simulation) woken(j *job) {
@@ -206,7 +227,7 @@ func (m *simulation) woken(j *job) {
 		return
 	}
 	j.p = p
-	m.begin(j)
+	m.enter(j)
 }
 
 func (m *simulation) finish() {
@@ -216,6 +237,10 @@ func (m *simulation) finish() {
 		m.backlog = m.backlog[1:]
 		m.begin(next)
 	}
+	if j.gone {
+		return
+	}
+	j.gone = true
 	result := shed.Done
 	if m.now > j.r.Deadline {
 		result = shed.Dropped

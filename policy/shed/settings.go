@@ -33,6 +33,10 @@ func (s *Shedder) Reconfigure(now time.Duration, c Config) {
 		s.callers = &callers{}
 	}
 	s.bbr.Store(s.c.Concurrency == BBR)
+	if s.c.Concurrency != BBR || s.c.Shadow || s.c.NoQueue || !s.c.Enabled() {
+		s.pipe.hush = hush{}
+		s.silent.Store(false)
+	}
 	s.apply()
 	s.setMode(modeFair, fair)
 	s.setMode(modeShadow, s.c.Shadow)
@@ -81,6 +85,9 @@ func (s *Shedder) apply() {
 		room = 0
 	case room == 0 && s.c.Concurrency == BBR:
 		room = s.pipe.room(s.patience())
+		if s.waits.Load() != 0 {
+			room = s.pipe.room(roomFor * s.patience())
+		}
 	case room == 0:
 		room = max(limit/2, 1)
 		if l := &s.learn; l.latency > l.base {
@@ -93,7 +100,7 @@ func (s *Shedder) apply() {
 	}
 	q := &s.codel
 	if q.patient = s.c.Concurrency == BBR; q.patient {
-		q.wait, q.many = s.patience(), room/2
+		q.wait, q.many, q.told = s.patience(), room/2, s.waits.Load() != 0
 	}
 	q.target, q.interval = s.c.QueueTarget, s.c.QueueInterval
 	if q.interval == 0 {

@@ -27,10 +27,11 @@ type Shedder struct {
 	heldBack atomic.Bool
 	halfT    atomic.Int64
 	bbr      atomic.Bool
+	silent   atomic.Bool // pipe.hush.silent
 	_        [16]byte
 	waits    atomic.Int64  // mean time that arrivals have left
 	ended    atomic.Uint64 // successes below, all above
-	late     atomic.Uint32 // of the successes
+	late     atomic.Uint32 // given up late
 
 	arrived arrivals
 	cpu     processor
@@ -195,7 +196,7 @@ func (s *Shedder) contend(now time.Duration, r Request, caller uint32) (Permit, 
 	if b := rank(s.barrier.Load()); k < b && now < time.Duration(s.due.Load()) {
 		return s.refuse(k.below(b - 1))
 	}
-	for word := s.word.Load(); waiting(word) == 0; word = s.word.Load() {
+	for word := s.word.Load(); waiting(word) == 0 && !s.silent.Load(); word = s.word.Load() {
 		switch {
 		case inFlight(word) < int(s.places[k.level()].Load()):
 			if s.word.CompareAndSwap(word, word+oneArrival+oneInFlight) {
@@ -228,7 +229,7 @@ func (s *Shedder) contend(now time.Duration, r Request, caller uint32) (Permit, 
 func (s *Shedder) decide(now time.Duration, k rank, caller uint32) (Permit, Verdict, Reason) {
 	for {
 		word := s.word.Load()
-		if s.free(word, k) {
+		if s.free(word, k) || s.queue.len() == 0 && s.pipe.hush.probe(now, 0) {
 			if s.word.CompareAndSwap(word, word+oneInFlight) {
 				s.count(caller, 1)
 				return s.permit(now, uint32(word>>arrivalShift), caller), Admitted, None
@@ -273,17 +274,13 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 	}
 	s.count(p.caller, -1)
 	if s.bbr.Load() {
-		if r == Done || r == Dropped && (now-p.start) > time.Duration(s.halfT.Load()) {
-			if r == Dropped {
-				s.late.Add(1)
-			}
-			r = Done
+		if r == Done {
 			s.ended.Add(1<<32 + 1)
 		} else {
 			s.ended.Add(1 << 32)
 		}
 	}
-	if p.kind&sampled != 0 || r == Dropped {
+	if p.kind&sampled != 0 || r == Dropped || s.silent.Load() {
 		s.result(now, p, r)
 	}
 	word := s.word.Add(^uint64(oneInFlight - 1))
@@ -303,27 +300,21 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 // Dropped, it may be given the time of its Admit: a service with tens of thousands of requests per second saves reading
 // the clock.
 func (s *Shedder) NeedsTime(p Permit) bool {
-	return p.kind&sampled != 0 || waiting(s.word.Load()) != 0
+	return p.kind&sampled != 0 || waiting(s.word.Load()) != 0 || s.silent.Load()
 }
 
 // result learns from what became of a request. An ignored one teaches nothing.
 func (s *Shedder) result(now time.Duration, p Permit, r Result) {
+	if s.bbr.Load() {
+		s.flowed(now, p, r)
+		return
+	}
 	if r == Ignored {
 		return
 	}
 	woken := chain{}
 	now = s.lock(now)
 	changed := false
-	if s.c.Concurrency == BBR {
-		if r == Done {
-			s.pipe.sample(now - p.start)
-		}
-		if now-s.pipe.begin >= windowOf(s.patience()) {
-			s.window(now, &woken)
-		}
-		s.unlock(now, &woken)
-		return
-	}
 	if r == Dropped {
 		changed = s.learn.drop(now, p.start, &s.c)
 	} else {
@@ -331,6 +322,34 @@ func (s *Shedder) result(now time.Duration, p Permit, r Result) {
 		s.mask.Store(s.learn.mask)
 	}
 	if changed {
+		s.apply()
+		s.serve(now, &woken)
+	}
+	s.unlock(now, &woken)
+}
+
+// flowed is result for BBR. An ignored one teaches only that the service is alive, if it was quick: else its caller has
+// left, perhaps.
+func (s *Shedder) flowed(now time.Duration, p Permit, r Result) {
+	woken := chain{}
+	now = s.lock(now)
+	took, b := now-p.start, &s.pipe
+	changed := false
+	switch {
+	case r == Done:
+		b.sample(p.start, took, true)
+	case r == Dropped && took > time.Duration(s.halfT.Load()): // given up
+		s.late.Add(1)
+		b.sample(p.start, took, false)
+	}
+	if r == Done || took < b.overdue(s.patience()) && (r == Ignored || float64(took) < 2*b.base) {
+		if changed = b.hush.heard(now); changed {
+			s.silent.Store(false)
+		}
+	}
+	if now-b.begin >= windowOf(s.patience()) {
+		s.window(now, &woken)
+	} else if changed {
 		s.apply()
 		s.serve(now, &woken)
 	}

@@ -170,11 +170,20 @@ func (s *Shedder) serve(now time.Duration, woken *chain) {
 			return
 		}
 		w := s.queue.lists[k].oldest
-		if s.codel.standing {
+		switch {
+		case s.pipe.hush.silent:
+			w = s.pipe.hush.prober(now, s.patience(), s.queue.lists[k])
+		case s.codel.standing, s.codel.told && s.pipe.inVain(now, s.patience(), w):
 			w = s.queue.lists[k].newest
 		}
 		s.hand(now, w, woken)
 	}
+}
+
+// inVain reports whether w, the oldest of BBR's queue, would be answered too late. Then the newest has a better chance.
+func (b *pipe) inVain(now, patience time.Duration, w *Waiter) bool {
+	takes := min(time.Duration(max(b.base, b.lately)), patience/2)
+	return w.deadline != 0 && now+takes > w.deadline
 }
 
 // hand gives a place to w. The lock is held.

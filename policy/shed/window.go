@@ -30,7 +30,7 @@ func (s *Shedder) window(now time.Duration, woken *chain) {
 	word, ended := s.word.Load(), s.ended.Load()
 	b.close(now, view{inFlight: inFlight(word), ok: uint32(ended), ended: uint32(ended >> 32),
 		arrived: uint32(word >> arrivalShift), held: s.heldBack.Swap(waiting(word) > 0) || waiting(word) > 0,
-		patience: s.patience(), late: s.late.Load()})
+		patience: s.patience(), late: s.late.Load(), told: s.waits.Load() != 0})
 	s.halfT.Store(int64(s.patience()) / 2)
 	s.apply()
 	s.serve(now, woken)
@@ -49,7 +49,10 @@ func (s *Shedder) turn(now time.Duration) {
 		if now-b.begin >= w {
 			s.window(now, &woken)
 		}
-		s.nextRoll.Store(int64(min(b.begin+w, s.slotEnd)))
+		if now >= b.hush.due {
+			s.attend(now, &woken)
+		}
+		s.nextRoll.Store(int64(min(b.begin+w, s.slotEnd, b.hush.due)))
 		s.unlock(now, &woken)
 	}
 	s.roll(now)
@@ -87,7 +90,7 @@ func (s *Shedder) roll(now time.Duration) {
 	s.nextSlot.Store(int64(s.slotEnd))
 	next := s.slotEnd
 	if s.c.Concurrency == BBR {
-		next = min(next, s.pipe.begin+windowOf(s.patience()))
+		next = min(next, s.pipe.begin+windowOf(s.patience()), s.pipe.hush.due)
 	}
 	s.nextRoll.Store(int64(next))
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -58,7 +57,7 @@ func (cs *calls) begin(ti uint32, k int32, which int) {
 	if t.tree && !edge.naive {
 		c.Under(tr.trees.at(ti))
 	}
-	if c.Caller = edge.by; c.Caller == core.ComesBack && !t.again {
+	if c.Caller = edge.by; c.Caller&core.ComesBack != 0 && !t.again {
 		c.Caller |= core.Fresh
 	}
 	guard := cs.guards.of[t.inst][edge.slot]
@@ -74,8 +73,9 @@ func (cs *calls) take(ci uint32, step core.Step) {
 	}
 	tr.calls.renew(ci)
 	generation := tr.calls.generation(ci)
-	if step.Action != core.Queue && step.Action != core.Queued {
-		c.waiter = nil // it waits for nothing any more: whoever abandons it now takes nothing out of a queue
+	if step.Action != core.Queue && step.Action != core.Queued && c.aside != 0 {
+		// it waits for nothing any more: whoever abandons it now takes nothing out of a queue
+		tr.aside(c).waiter = nil
 	}
 	switch step.Action {
 	case core.Attempt:
@@ -88,10 +88,11 @@ func (cs *calls) take(ci uint32, step core.Step) {
 		cs.rec.traces.span(c.trace, "backoff", w.edges[c.edge].callee, w.now, until)
 		w.queue.Push(until, ci, kernel.Meta(evResume, generation))
 	case core.Queue:
-		c.waiter = &bulkhead.Waiter{Wake: func() {
+		waiter := &bulkhead.Waiter{Wake: func() {
 			w.queue.Push(w.now, ci, kernel.Meta(evAdmitted, tr.calls.generation(ci)))
 		}}
-		cs.take(ci, c.Enqueue(time.Duration(w.now), c.waiter))
+		tr.aside(c).waiter = waiter
+		cs.take(ci, c.Enqueue(time.Duration(w.now), waiter))
 	case core.Queued:
 		if step.Until != core.NoDeadline {
 			w.queue.Push(int64(step.Until), ci, kernel.Meta(evLeaveQueue, generation))
@@ -114,7 +115,7 @@ func (cs *calls) admitted(ci uint32) {
 // leaveQueue goes on with a call that has waited long enough for a permit.
 func (cs *calls) leaveQueue(ci uint32) {
 	c := cs.traffic.calls.at(ci)
-	cs.take(ci, c.LeaveQueue(time.Duration(cs.world.now), c.waiter, nil))
+	cs.take(ci, c.LeaveQueue(time.Duration(cs.world.now), cs.traffic.aside(c).waiter, nil))
 }
 
 // finish records how a call ended and goes on with its request.
@@ -129,8 +130,7 @@ func (cs *calls) finish(ci uint32, err error) {
 	cs.rec.traces.end(c.trace, c.span, end)
 	ti, k, which, last := c.task, c.edge, c.which, c.last
 	tr.unlink(ti, ci)
-	c.waiter = nil
-	tr.calls.put(ci)
+	tr.putCall(ci)
 	if (edge.orElse > 0 || edge.fills) && cs.goesOn(k, ti, which, end, last) {
 		return
 	}
@@ -144,7 +144,7 @@ func (cs *calls) send(ci uint32, copy int, until int64) {
 	edge := &w.edges[c.edge]
 	ai, a := tr.attempts.get()
 	*a = attempt{call: ci, until: until, copy: uint8(copy), number: uint16(min(c.Attempts(), math.MaxUint16))}
-	c.copies[copy] = ai + 1
+	*tr.copyOf(c, copy) = ai + 1
 	if edge.tells {
 		a.delegate(&c.Call)
 	}
@@ -201,6 +201,9 @@ func (cs *calls) deadline(ai, generation uint32) {
 func (cs *calls) timeout(ai uint32) {
 	a := cs.traffic.attempts.at(ai)
 	cs.leave(a)
+	if a.task != 0 {
+		cs.servers.giveUp(a.task-1, ai)
+	}
 	cs.connections.dropDial(a)
 	cs.deliver(ai, TimedOut)
 }
@@ -230,7 +233,7 @@ func (cs *calls) deliver(ai uint32, end EndKind) {
 	}
 	ci, copy := a.call, int(a.copy)
 	c := tr.calls.at(ci)
-	c.copies[copy] = 0
+	*tr.copyOf(c, copy) = 0
 	if end == Answered && tr.tasks.at(c.task).poison {
 		end = ServerError
 	}
@@ -256,14 +259,18 @@ func (cs *calls) deliver(ai uint32, end EndKind) {
 // drop gives up the copies that are in the air when a call ends: another one has decided it.
 func (cs *calls) drop(ci uint32) {
 	c := cs.traffic.calls.at(ci)
-	if c.copies == [core.MaxCopies]uint32{} {
+	if c.sent == 0 && c.aside == 0 {
 		return
 	}
-	for n, ai := range slices.Clone(c.copies[:]) {
+	inAir := [core.MaxCopies]uint32{c.sent}
+	if c.aside != 0 {
+		copy(inAir[1:], cs.traffic.aside(c).hedges[:])
+	}
+	for n, ai := range inAir {
 		if ai == 0 {
 			continue
 		}
-		c.copies[n] = 0
+		*cs.traffic.copyOf(c, n) = 0
 		a := cs.traffic.attempts.at(ai - 1)
 		cs.leave(a)
 		cs.rec.traces.end(c.trace, a.span, Unanswered)
@@ -305,9 +312,10 @@ func (cs *calls) abandon(t *task) {
 		ci := t.call - 1
 		c := cs.traffic.calls.at(ci)
 		cs.drop(ci)
-		if c.waiter != nil { // it may be waiting in the guard's bulkhead, or for its circuit
-			c.LeaveQueue(time.Duration(cs.world.now), c.waiter, context.Canceled)
-			c.waiter = nil
+		if c.aside != 0 { // it may be waiting in the guard's bulkhead, or for its circuit
+			if beside := cs.traffic.aside(c); beside.waiter != nil {
+				c.LeaveQueue(time.Duration(cs.world.now), beside.waiter, context.Canceled)
+			}
 		}
 		c.Caller |= core.Gone
 		c.Abort(time.Duration(cs.world.now))
@@ -316,6 +324,6 @@ func (cs *calls) abandon(t *task) {
 			cs.fetched(place{c.task, c.which}, false)
 		}
 		t.call = c.next
-		cs.traffic.calls.put(ci)
+		cs.traffic.putCall(ci)
 	}
 }

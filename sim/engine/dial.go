@@ -28,6 +28,7 @@ func (cs *connections) dial(ai uint32) {
 	}
 	di, d := cs.dials.get()
 	*d = dial{attempt: ai, last: TimedOut}
+	d.Caller = core.Terse
 	a.dial = di + 1
 	cs.takeDial(di, guard.Begin(&d.Call, time.Duration(cs.world.now), time.Duration(a.until)))
 }

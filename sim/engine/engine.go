@@ -31,6 +31,8 @@ type Engine struct {
 	fleets      fleets
 	faults      faults
 	lives       lives
+
+	seen uint32 // by lookAhead: nobody wants to know
 }
 
 // New prepares runs of one variant. The scenario must have been checked: see scenario.Parse.
@@ -49,7 +51,8 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.rec = recorder{world: w}
 	e.traffic = traffic{world: w}
 	e.gates = gates{world: w, rec: rec, traffic: tr, replicas: replicas}
-	e.servers = servers{world: w, rec: rec, traffic: tr, gates: &e.gates, replicas: replicas}
+	e.servers = servers{world: w, rec: rec, traffic: tr, gates: &e.gates, replicas: replicas,
+		crowd: crowd}
 	e.guards = guards{world: w, rec: rec, of: make([][]*abate.Guard, n)}
 	e.sharing = sharing{world: w, guards: &e.guards}
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,
@@ -104,6 +107,20 @@ func (e *Engine) Run(seed uint64, detail bool, stop func() bool) (*Record, error
 		return nil, err
 	}
 	e.begin()
+	if !e.play(stop, nil) {
+		return nil, nil
+	}
+	for e.rec.tickAt != never {
+		e.tick()
+	}
+	e.consumers.leftovers()
+	e.fleets.leftovers()
+	return e.rec.finish(), nil
+}
+
+// play processes one event after the other until nothing is left to do, or until over, if it is not nil and asked after
+// every event, says so. It reports false if stop has ended it.
+func (e *Engine) play(stop, over func() bool) bool {
 	w, record := &e.world, e.rec.record
 	last := w.end + int64(w.scenario.Model.Drain)
 	const often = 1 << 16
@@ -117,17 +134,18 @@ func (e *Engine) Run(seed uint64, detail bool, stop func() bool) (*Record, error
 		}
 		w.now = event.At
 		record.Events++
+		if record.Events%glance == 0 {
+			e.lookAhead()
+		}
 		if record.Events%often == 0 && stop != nil && stop() {
-			return nil, nil
+			return false
 		}
 		e.handle(event)
+		if over != nil && over() {
+			break
+		}
 	}
-	for e.rec.tickAt != never {
-		e.tick()
-	}
-	e.consumers.leftovers()
-	e.fleets.leftovers()
-	return e.rec.finish(), nil
+	return true
 }
 
 // handle processes one event. Events of entities that have moved on since, which have another generation, do nothing.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"time"
 	"unsafe"
 )
@@ -11,6 +12,15 @@ const (
 	TaskSize    = unsafe.Sizeof(task{})
 	AttemptSize = unsafe.Sizeof(attempt{})
 )
+
+// RememberEverybody makes requests that nobody waits for cost as much memory as all others.
+func (e *Engine) RememberEverybody() { e.servers.crowd = math.MaxUint32 }
+
+// ForgetAtOnce has requests forgotten that nobody waits for as soon as there are this many of all kinds.
+func (e *Engine) ForgetAtOnce(crowd uint32) { e.servers.crowd = crowd }
+
+// Remembered is for how many requests the engine has had room at once.
+func (e *Engine) Remembered() int { return int(e.traffic.tasks.fresh) }
 
 // Unsettled is how many attempts more count as pending with the balancers than are in the air.
 func (e *Engine) Unsettled() (n int) {

@@ -49,9 +49,8 @@ func endOf(err error, attempts int, last EndKind) EndKind {
 	if attempts > 0 {
 		return last
 	}
-	reason := abate.Reason(err)
 	for _, r := range refusedBy {
-		if r.reason == reason {
+		if r.reason == err { // the reason itself: every caller here is terse
 			return r.end
 		}
 	}

@@ -110,7 +110,7 @@ func (g *gates) install(i int32) error {
 	}
 	p := *node.protection
 	name, number, restarts := g.world.program(i)
-	random := g.world.stream(name, number, "gate", restarts)
+	random := g.world.lend(name, number, "gate", restarts)
 	p.Rand, p.CPU = random.Uint64, nil // what a replica has instead of a processor: see replica.share
 	p.Observer, p.Store, p.Idempotency = nil, nil, idempotency.Config{}
 	if p.RateLimit.Fleet {
@@ -193,10 +193,10 @@ func (g *gates) proceed(gi uint32, step core.Step) (verdict, EndKind) {
 	a, now := g.arrivals.at(gi), g.world.now
 	for {
 		g.arrivals.renew(gi)
-		a.state = underWay
+		g.stand(a, underWay)
 		switch step.Action {
 		case core.Handle:
-			a.state = inside
+			g.stand(a, inside)
 			t := g.traffic.tasks.at(a.task)
 			n := g.world.instances[t.inst].node
 			g.rec.service(n).GateWait[g.rec.window].Add(now - a.began)
@@ -211,7 +211,7 @@ func (g *gates) proceed(gi uint32, step core.Step) (verdict, EndKind) {
 			a.waiter = shed.Waiter{Wake: a.wake}
 			step = a.Enqueue(time.Duration(now), &a.waiter)
 		case core.Queued:
-			a.state = inLine
+			g.stand(a, inLine)
 			if step.Until != core.NoDeadline {
 				g.world.queue.Push(int64(step.Until), gi, kernel.Meta(evOutOfPatience, g.arrivals.generation(gi)))
 			}
@@ -221,6 +221,17 @@ func (g *gates) proceed(gi uint32, step core.Step) (verdict, EndKind) {
 		default:
 			return mayWait, Answered
 		}
+	}
+}
+
+// stand notes where a request is. A balancer that counts requests counts those that wait at a gate, too.
+func (g *gates) stand(a *arrival, at arrivalState) {
+	r := &g.replicas[g.traffic.tasks.at(a.task).inst]
+	if a.state == inLine {
+		r.held--
+	}
+	if a.state = at; at == inLine {
+		r.held++
 	}
 }
 
@@ -261,6 +272,7 @@ func (g *gates) leave(t *task, class abate.Class) {
 	now := time.Duration(g.world.now)
 	switch a.state {
 	case inLine:
+		g.stand(a, underWay)
 		a.LeaveQueue(now, &a.waiter, context.Canceled)
 	case inside:
 		if g.traffic.awaited(t) && a.NoRetry(now) {

@@ -45,7 +45,7 @@ func (g *guards) renew(i int32) error {
 	for _, k := range g.world.nodeOf(i).edges {
 		edge := &g.world.edges[k]
 		callee := edge.call.To
-		jitter := g.world.stream(name, number, callee, "guard", restarts)
+		jitter := g.world.lend(name, number, callee, "guard", restarts)
 		policy := edge.policy
 		policy.Rand = jitter.Uint64
 		if g.stopped[k] {

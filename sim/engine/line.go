@@ -18,20 +18,26 @@ func (l *line) empty() bool { return l.count == 0 }
 // cleared is the line without anybody, keeping its memory.
 func (l *line) cleared() line { return line{ring: l.ring} }
 
-func (l *line) push(v uint32) {
+// at is where somebody stands whom push has given a position.
+func (l *line) at(position uint32) *uint32 { return &l.ring[position&uint32(len(l.ring)-1)] }
+
+// push puts somebody at the end, and returns his position: he keeps it until he is taken.
+func (l *line) push(v uint32) (position uint32) {
 	if int(l.count) == len(l.ring) {
-		larger := make([]uint32, max(16, 2*len(l.ring)))
+		shorter := *l
+		l.ring = make([]uint32, max(16, 2*len(l.ring)))
 		for i := range l.count {
-			larger[i] = l.ring[(l.oldest+i)&uint32(len(l.ring)-1)]
+			*l.at(l.oldest + i) = *shorter.at(l.oldest + i)
 		}
-		l.ring, l.oldest = larger, 0
 	}
-	l.ring[(l.oldest+l.count)&uint32(len(l.ring)-1)] = v
+	position = l.oldest + l.count
+	*l.at(position) = v
 	l.count++
+	return position
 }
 
 func (l *line) popOldest() uint32 {
-	v := l.ring[l.oldest&uint32(len(l.ring)-1)]
+	v := *l.at(l.oldest)
 	l.oldest++
 	l.count--
 	return v
@@ -39,7 +45,7 @@ func (l *line) popOldest() uint32 {
 
 func (l *line) popNewest() uint32 {
 	l.count--
-	return l.ring[(l.oldest+l.count)&uint32(len(l.ring)-1)]
+	return *l.at(l.oldest + l.count)
 }
 
 // codel is the state of a queue that refuses what has waited too long, after RFC 8289: once waits have been above the

@@ -59,7 +59,7 @@ func (cs *connections) renew(i int32) error {
 		cs.pools[i] = append(cs.pools[i], pool{size: int32(edge.call.Pool)})
 		var guard *abate.Guard
 		if policy, ok := cs.world.variant.ConnectPolicy(edge.call); ok {
-			jitter := cs.world.stream(name, number, edge.call.To, "connections", restarts)
+			jitter := cs.world.lend(name, number, edge.call.To, "connections", restarts)
 			policy.Rand = jitter.Uint64
 			var err error
 			if guard, err = abate.New(edge.call.Connect, policy.Policy); err != nil {
@@ -240,7 +240,7 @@ func (cs *connections) launch(ai uint32, replica int32, delay int64) {
 		t.deadline = int64(core.NoDeadline)
 	case edge.ranked:
 		t.priority, t.ranked = edge.priority, true
-	default:
+	case edge.inherits:
 		of := tr.tasks.at(c.task)
 		t.priority, t.ranked = of.priority, of.ranked
 	}

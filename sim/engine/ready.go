@@ -35,7 +35,7 @@ func (s *servers) chooseReady(n int32, ai uint32) int32 {
 // overloads ends a replica that has more requests than it can keep, as soon as this moment is over.
 func (s *servers) overloads(i int32) {
 	r := &s.replicas[i]
-	if r.load() < s.world.nodes[r.node].crashes || r.dying {
+	if r.busy+r.waiting < s.world.nodes[r.node].crashes || r.dying {
 		return
 	}
 	r.dying = true
@@ -110,4 +110,12 @@ func (s *servers) sample() {
 		record.Limit[bin] = s.gates.limit(node)
 		record.Conns[bin] = max(record.Conns[bin], s.connections(node))
 	}
+}
+
+// restart puts a replica into the state of a program that starts, with a new gate. Its requests are lost already.
+func (s *servers) restart(i int32) {
+	r := &s.replicas[i]
+	r.breakConnections()
+	r.version, r.codel = 0, codel{}
+	_ = s.gates.install(i) // the settings were checked when the run began
 }

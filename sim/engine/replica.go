@@ -26,6 +26,7 @@ type replica struct {
 	begun   int64 // when its program came up, if that was in this run
 
 	gate    *inbound.Gate // nil without one
+	held    int32         // requests that wait at the gate
 	debt    int64         // what refusals have cost, and work that begins has yet to pay
 	busyNS  int64         // time that workers were busy since
 	asked   int64         // the gate asked for it,
@@ -57,7 +58,7 @@ func (r *replica) started(node, workers int32) replica {
 }
 
 // load is what a balancer that counts requests sees.
-func (r *replica) load() int32 { return r.busy + r.waiting }
+func (r *replica) load() int32 { return r.busy + r.waiting + r.held }
 
 // free reports whether a worker is free and may work.
 func (r *replica) free() bool {

@@ -130,6 +130,7 @@ func (rs *requests) lose(i int32, all bool) {
 		r.hang++ // nobody is taken up meanwhile
 		defer func() { r.hang-- }()
 	}
+	rs.servers.loseGivenUp(i)
 	for _, ti := range doomed {
 		t := rs.traffic.tasks.at(ti)
 		switch {

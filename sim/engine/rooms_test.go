@@ -24,11 +24,11 @@ var rooms = [][]string{
 	{"failure.go"}, {"family.go"}, {"trace.go"},
 	{"recorder.go", "detail.go"},
 	{"traffic.go", "tree.go", "chance.go"},
-	{"replica.go"}, {"gate.go"}, {"server.go", "handshake.go", "ready.go"},
+	{"replica.go"}, {"gate.go"}, {"server.go", "given.go", "handshake.go", "ready.go"},
 	{"guards.go"}, {"sharing.go"}, {"balance.go"}, {"pool.go", "dial.go"}, {"session.go"},
 	{"else.go"}, {"shelf.go"}, {"cache.go"}, {"call.go", "fetch.go"}, {"request.go"},
 	{"consumer.go", "deliver.go"},
-	{"fleet.go"}, {"faults.go"}, {"lives.go", "autoscale.go"}, {"engine.go"},
+	{"fleet.go"}, {"faults.go"}, {"lives.go", "autoscale.go"}, {"engine.go", "ahead.go", "climb.go"},
 }
 
 // upwards are the functions that a lower room calls although an upper one has set them.

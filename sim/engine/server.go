@@ -9,14 +9,17 @@ import (
 // servers are the replicas of all services, and the requests at them. A request is in one place: on its way, in a
 // queue, or with a worker; and when it has ended there, its answer is sent unless nobody waits for it.
 type servers struct {
-	world    *world
-	rec      *recorder
-	traffic  *traffic
-	gates    *gates
-	replicas []replica // of instances, by index; those of fleets are never asked
-	spreads  []spread  // of nodes, by index
-	ready    [][]int32 // of nodes whose replicas come and go: instances that requests are sent to
-	taking   int       // requests being taken up, one within the other
+	world            *world
+	rec              *recorder
+	traffic          *traffic
+	gates            *gates
+	replicas         []replica // of instances, by index; those of fleets are never asked
+	spreads          []spread  // of nodes, by index
+	ready            [][]int32 // of nodes whose replicas come and go: instances that requests are sent to
+	given            givenUp   // requests in their lines that nobody waits for
+	crowd            uint32    // see there
+	taking           int       // requests being taken up, one within the other
+	watched, highest int32     // + 1: the node whose longest queue is looked for, and how long that was
 
 	// begin goes on with a request that has just got its worker. It belongs to those who know what requests need.
 	begin func(ti uint32)
@@ -32,7 +35,7 @@ type spread struct {
 // reset puts replicas that have just started behind new gates.
 func (s *servers) reset() error {
 	*s = servers{world: s.world, rec: s.rec, traffic: s.traffic, gates: s.gates, begin: s.begin,
-		replicas: s.replicas, ready: s.ready[:0], spreads: s.spreads[:0]}
+		replicas: s.replicas, ready: s.ready[:0], spreads: s.spreads[:0], given: s.given.emptied(), crowd: s.crowd}
 	for n := range s.world.nodes {
 		s.spreads = append(s.spreads, spread{stream: s.world.stream(s.world.nodes[n].name)})
 		s.ready = append(s.ready, nil) // is found out later
@@ -157,8 +160,11 @@ func (s *servers) enter(ti uint32) {
 	}
 	t.stage = queued
 	r.waiting++
-	r.line.push(ti)
+	t.mark = r.line.push(ti)
 	r.longest = max(r.longest, r.waiting)
+	if r.node+1 == s.watched {
+		s.highest = max(s.highest, r.waiting)
+	}
 }
 
 // refuse answers an error at once.
@@ -229,11 +235,15 @@ func (s *servers) nextInLine(i int32) (uint32, bool) {
 	n := r.node
 	q := &s.world.nodes[n].service.Queue
 	for !r.line.empty() {
-		var ti uint32
+		var stood uint32
 		if q.Order == scenario.LIFO {
-			ti = r.line.popNewest()
+			stood = r.line.popNewest()
 		} else {
-			ti = r.line.popOldest()
+			stood = r.line.popOldest()
+		}
+		ti, ok := s.taken(i, stood)
+		if !ok {
+			continue
 		}
 		t := s.traffic.tasks.at(ti)
 		if t.stage == dead {
@@ -380,12 +390,4 @@ func (s *servers) lose(ti uint32) {
 	if s.traffic.attempts.is(attempt, generation) {
 		s.traffic.reply(attempt, Reset)
 	}
-}
-
-// restart puts a replica into the state of a program that starts, with a new gate. Its requests are lost already.
-func (s *servers) restart(i int32) {
-	r := &s.replicas[i]
-	r.breakConnections()
-	r.version, r.codel = 0, codel{}
-	_ = s.gates.install(i) // the settings were checked when the run began
 }

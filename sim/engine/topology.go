@@ -78,6 +78,7 @@ type edge struct {
 	timeout        int64             // of an attempt, by the policy; 0 without one
 	priority       shed.Priority     // if the call says one
 	ranked         bool
+	inherits       bool        // else its calls have the priority of the request that they are made for
 	by             core.Caller // what the caller's driver knows of it
 }
 
@@ -215,14 +216,16 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 		k.share = 1
 	}
 	k.priority, k.ranked = shed.ParsePriority([]byte(c.Priority))
+	k.inherits = !k.ranked && t.nodes[caller].service != nil
 	k.timeout = int64(k.policy.AttemptTimeout)
 	k.cached = t.nodes[callee].service.IsCache()
 	k.hedges = k.policy.Hedge.Enabled()
+	k.by = core.Terse
 	switch caller := &t.nodes[caller]; {
 	case caller.consumes:
-		k.by = core.ComesBack
+		k.by |= core.ComesBack
 	case caller.service != nil && caller.service.Workers > 0:
-		k.by = core.Scarce
+		k.by |= core.Scarce
 	}
 	return k
 }

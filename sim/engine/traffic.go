@@ -16,6 +16,7 @@ type traffic struct {
 	tasks    slab[task]
 	calls    slab[call]
 	attempts slab[attempt]
+	asides   slab[aside]   // of calls
 	trees    trees         // of tasks
 	pending  int           // requests of fleets that have not ended, and messages that are not done
 	luck     kernel.Stream // see chance.go
@@ -32,7 +33,7 @@ type task struct {
 	generation uint32 // which may be over
 	call       uint32 // + 1: first of the calls under way for it
 	user       uint32 // + 1: of a closed loop; of a delivery: its message; at a gate: its arrival
-	mark       uint32 // of a fleet's request: the bin it began in; at a replica with an optimistic lock: the row's version
+	mark       uint32 // of a fleet's request: the bin it began in; at a replica: its position in line, then what it read
 	step       uint16
 	pending    uint16 // calls under way
 	trace      uint16
@@ -73,14 +74,20 @@ type call struct {
 	task      uint32
 	next      uint32 // + 1: of the same task
 	edge      int32
-	inst      int32 // of the caller
+	inst      int32  // of the caller
+	sent      uint32 // + 1: the attempt in the air, without its hedges
+	aside     uint32 // + 1: what few calls need
+	span      int32
+	trace     uint16
 	last      EndKind
 	which     uint8 // of the calls that began at once
-	trace     uint16
-	span      int32
-	copies    [core.MaxCopies]uint32 // + 1: attempts in the air
-	waiter    *bulkhead.Waiter
-	core.Call // 256 bytes in all: no call shares a cache line with another
+	core.Call       // 160 bytes in all: three cache lines
+}
+
+// aside is what a call needs that sends hedges, or that waits for a permit or for its circuit.
+type aside struct {
+	waiter *bulkhead.Waiter           // nil while it waits for nothing
+	hedges [core.MaxCopies - 1]uint32 // + 1: attempts in the air
 }
 
 // attempt is one attempt in the air.
@@ -119,7 +126,34 @@ const (
 // reset ends everything that was under way.
 func (tr *traffic) reset() {
 	*tr = traffic{world: tr.world, tasks: tr.tasks.emptied(), calls: tr.calls.emptied(), attempts: tr.attempts.emptied(),
-		trees: tr.trees}
+		asides: tr.asides.emptied(), trees: tr.trees}
+}
+
+// aside returns what is kept beside a call, and makes it if there is nothing yet.
+func (tr *traffic) aside(c *call) *aside {
+	if c.aside == 0 {
+		i, beside := tr.asides.get()
+		*beside = aside{}
+		c.aside = i + 1
+	}
+	return tr.asides.at(c.aside - 1)
+}
+
+// copyOf is where the number of an attempt's copy in the air is kept, + 1.
+func (tr *traffic) copyOf(c *call, copy int) *uint32 {
+	if copy == 0 {
+		return &c.sent
+	}
+	return &tr.aside(c).hedges[copy-1]
+}
+
+// putCall gives a call back that has ended.
+func (tr *traffic) putCall(ci uint32) {
+	if c := tr.calls.at(ci); c.aside != 0 {
+		tr.asides.at(c.aside - 1).waiter = nil
+		tr.asides.put(c.aside - 1)
+	}
+	tr.calls.put(ci)
 }
 
 // awaited reports whether the attempt that a request arrived with is still in the air.

@@ -187,7 +187,7 @@ func TestWhatComesByTheMillionIsSmall(t *testing.T) {
 	if strconv.IntSize != 64 {
 		return
 	}
-	equal(t, "size of a call", engine.CallSize, 280)
+	equal(t, "size of a call", engine.CallSize, 160)
 	equal(t, "size of a request", engine.TaskSize, 64)
 	equal(t, "size of an attempt", engine.AttemptSize, 56)
 }

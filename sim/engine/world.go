@@ -53,6 +53,7 @@ type world struct {
 	seed      uint64
 	own       bool // requests have random numbers of their own
 	instances []instance
+	lent      []*kernel.Stream // that guards and gates hold, of this run
 }
 
 // instance is one program: an instance of a fleet, or a replica of a service.
@@ -67,6 +68,7 @@ func (w *world) reset(seed uint64) {
 	w.now, w.seed = 0, seed
 	w.own = w.scenario.Model.ServiceTimeDrawn == scenario.DrawnWithRequest
 	w.queue.Reset()
+	w.lent = w.lent[:0]
 	w.instances = w.instances[:0]
 	for n := range w.nodes {
 		node := &w.nodes[n]
@@ -87,6 +89,13 @@ func (w *world) stream(parts ...string) kernel.Stream {
 		_, _ = h.Write([]byte{0})
 	}
 	return kernel.NewStream(w.seed, h.Sum64())
+}
+
+// lend is stream for somebody who keeps it, and whom nobody can find later.
+func (w *world) lend(parts ...string) *kernel.Stream {
+	s := w.stream(parts...)
+	w.lent = append(w.lent, &s)
+	return &s
 }
 
 // program returns the names of an instance: its node's, its number within the node, and how often it has been

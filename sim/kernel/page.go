@@ -36,6 +36,9 @@ func (f *fifo) on(p *page) []Event {
 	return events
 }
 
+// first returns the events of f on its first page.
+func (f *fifo) first() []Event { return f.on(f.head) }
+
 // short reports whether f fits into a run together with readyEnough other events.
 func (f *fifo) short() bool { return f.head == f.tail && f.used-f.read <= readyEvents/2 }
 

@@ -151,6 +151,16 @@ func (q *Queue) Pop() (e Event, ok bool) {
 	return e, true
 }
 
+// Coming returns up to n of the events that come next, without removing any: of the sorted run, and of the lane whose
+// turn is next. More may lie between them. They are good until the next Pop or Push.
+func (q *Queue) Coming(n int) (run, lane []Event) {
+	run = q.ready[q.first:q.last]
+	if q.lanePending > 0 {
+		lane = q.lanes[q.nextLane].events.first()
+	}
+	return run[:min(n, len(run))], lane[:min(n, len(lane))]
+}
+
 // laneNext reports whether the first event of the lanes comes before the run.
 func (q *Queue) laneNext() bool {
 	if q.first == q.last {

@@ -335,3 +335,34 @@ func FuzzQueue(f *testing.F) {
 		p.drain()
 	})
 }
+
+func TestWhatIsComingIsWhatComes(t *testing.T) {
+	var q kernel.Queue
+	lane := q.Lane(1000)
+	s := kernel.NewStream(1, 1)
+	for i := range uint32(200) {
+		q.Push(int64(s.IntN(2000)), i, 0)
+		q.PushLane(lane, int64(i)*5, 1000+i, 0)
+	}
+	looked := 0
+	for {
+		if run, lanes := q.Coming(4); len(run) > 4 || len(lanes) > 4 {
+			t.Fatalf("%d and %d events, four were asked for", len(run), len(lanes))
+		}
+		run, lanes := q.Coming(1)
+		next := append(append([]kernel.Event(nil), run...), lanes...)
+		e, ok := q.Pop()
+		if !ok {
+			break
+		}
+		if len(run) == 0 { // the sorted run is filled by Pop
+			continue
+		}
+		if looked++; e != next[0] && e != next[len(next)-1] {
+			t.Fatalf("%v came, %v were coming", e, next)
+		}
+	}
+	if looked < 100 {
+		t.Errorf("looked %d times only", looked)
+	}
+}

@@ -55,6 +55,10 @@ words are files.
                         Without any of these flags, one scenario gets margin and advice, several
                         none
 
+  --rare EXPECTATION    how probable it is that a run misses it, also where plain runs never
+                        would: 'queue(payment-db) < 200', with 'in 99.99% of runs' for a verdict.
+                        Splits runs on the way to the long queue; --seeds is how many of each
+                        stage (default 100). Prints the probability, its 95 % interval, its cost
   --shard I/N           make only every N-th run, from the I-th on, all that may be needed, and add
                         them to the file of -o; the same command again goes on where it stopped.
                         job/N takes the number from JOB_COMPLETION_INDEX, as pods of an Indexed Job
@@ -120,6 +124,9 @@ func simulate(ctx context.Context, run runner, args []string, stdout, stderr io.
 	}
 	if o.given["shard"] {
 		return o.shard(ctx, scenarios[0], stdout, stderr)
+	}
+	if o.given["rare"] {
+		return o.rareEvents(ctx, scenarios[0], stdout, stderr)
 	}
 	if err := o.checkOutputs(); err != nil {
 		return written(stderr, err)
@@ -223,6 +230,9 @@ func (o *simOptions) load() []*scenario.Scenario {
 	}
 	if o.given["shard"] && len(o.problems) == 0 && (o.several || len(scenarios) != 1) {
 		o.wrong("--shard is a part of one scenario's study: name one file")
+	}
+	if o.given["rare"] && len(o.problems) == 0 && (o.several || len(scenarios) != 1) {
+		o.wrong("--rare is about the queue of one scenario: name one file")
 	}
 	if len(o.problems) == 0 {
 		o.checkVariants(scenarios)

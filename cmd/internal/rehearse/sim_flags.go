@@ -12,6 +12,7 @@ import (
 
 	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/expect"
 	"github.com/abate-go/abate/sim/scenario"
 )
 
@@ -35,6 +36,7 @@ type simOptions struct {
 	schema, quiet, validate     bool
 	merge                       bool // "abate sim merge"
 	part                        sim.Shard
+	rare                        expect.Expectation
 	shardFile                   string
 	given                       map[string]bool // flags that were given
 	problems                    []string
@@ -95,6 +97,10 @@ func (o *simOptions) define() *flag.FlagSet {
 		o.options.Runs, o.options.Exactly = v, true
 		return nil
 	})
+	flags.Func("rare", "", func(s string) (err error) {
+		o.rare, err = expect.Parse(s)
+		return err
+	})
 	flags.Func("variant", "", func(s string) error {
 		o.variants = append(o.variants, s)
 		return nil
@@ -131,6 +137,7 @@ func (o *simOptions) finish() {
 		users[filepath.Clean(file)] = name
 	}
 	o.checkShard()
+	o.checkRare()
 	switch {
 	case o.merge: // whose words are shards
 	case o.validate:
