@@ -197,7 +197,7 @@ func (o Outage) String() string {
 func (r *Result) ScenarioOf(service string, o SimulateOptions) ([]byte, error) {
 	targets := r.dependencies(service)
 	if len(targets) == 0 {
-		return nil, errors.New("no service calls another, as far as these files say; add the calls to a file of calls:")
+		return nil, errors.New("no service calls another, as far as these files say; add the calls to a file of calls")
 	}
 	way := topology.Hang
 	for _, b := range lint.Amplification(r.Form, lint.Options{}).Bounds {

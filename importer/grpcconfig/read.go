@@ -148,10 +148,8 @@ func (c *config) method(m source.Node, budget topology.Budget) {
 	l := topology.Layer{Kind: topology.Client, Product: "grpc", Version: c.version, At: m.At(),
 		Overall: scalar(c, m.Get("timeout"), duration), Hedge: copies, Budget: budget,
 		Cancels: topology.DefaultOf(true, c.product(), m.At())}
-	for _, r := range m.Unknown("gRPC", "methodConfig", "name", "timeout", "retryPolicy", "hedgingPolicy", "waitForReady",
-		"maxRequestMessageBytes", "maxResponseMessageBytes", "description", "comment") {
-		c.form.Remarks = append(c.form.Remarks, r)
-	}
+	c.form.Remarks = append(c.form.Remarks, m.Unknown("gRPC", "methodConfig", "name", "timeout", "retryPolicy",
+		"hedgingPolicy", "waitForReady", "maxRequestMessageBytes", "maxResponseMessageBytes", "description", "comment")...)
 	if retry.Exists() && hedge.Exists() {
 		c.remark("F603", hedge, "hedgingPolicy",
 			"a method has a retryPolicy or a hedgingPolicy, not both; grpc-go ignores the second, "+
