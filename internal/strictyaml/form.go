@@ -42,7 +42,8 @@ func (f Form) Read(file string, r io.Reader) ([]byte, error) {
 }
 
 func (f Form) tooLarge(file string) Errors {
-	return Errors{{File: file, Line: 1, Col: 1, Problem: fmt.Sprintf("the file is larger than %d MiB", f.scaled(MaxBytes)>>20),
+	return Errors{{File: file, Line: 1, Col: 1,
+		Problem: fmt.Sprintf("the file is larger than %d MiB", f.scaled(MaxBytes)>>20),
 		Fix: fmt.Sprintf("allowed: at most %d bytes; this is hardly a %s file", f.scaled(MaxBytes), f.Noun)}}
 }
 
