@@ -44,7 +44,7 @@ func (f Form) Read(file string, r io.Reader) ([]byte, error) {
 func (f Form) tooLarge(file string) Errors {
 	return Errors{{File: file, Line: 1, Col: 1,
 		Problem: fmt.Sprintf("the file is larger than %d MiB", f.scaled(MaxBytes)>>20),
-		Fix: fmt.Sprintf("allowed: at most %d bytes; this is hardly a %s file", f.scaled(MaxBytes), f.Noun)}}
+		Fix:     fmt.Sprintf("allowed: at most %d bytes; this is hardly a %s file", f.scaled(MaxBytes), f.Noun)}}
 }
 
 // Decode reads the file's one YAML document over the struct that into points to. file stands in the messages. Keys of
