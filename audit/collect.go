@@ -62,6 +62,9 @@ type collecting struct {
 }
 
 func (c *collecting) path(root string) {
+	if info, err := os.Stat(root); err == nil && info.IsDir() {
+		root += string(filepath.Separator) // a link to a folder is that folder, if somebody names it
+	}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case c.ctx.Err() != nil:

@@ -26,7 +26,7 @@ type (
 	sarifDriver struct {
 		Name           string      `json:"name"`
 		InformationURI string      `json:"informationUri"`
-		Version        string      `json:"semanticVersion,omitempty"`
+		Version        string      `json:"version,omitempty"`
 		Rules          []sarifRule `json:"rules"`
 	}
 	sarifRule struct {

@@ -77,7 +77,7 @@ func (w *Worst) Headline() string {
 // times writes a number of attempts.
 func times(n float64) string {
 	switch {
-	case math.IsInf(n, 1) || n >= topology.Unbounded:
+	case math.IsInf(n, 1) || n == topology.Unbounded:
 		return "any number of"
 	case n >= 100 || n == math.Trunc(n):
 		return fmt.Sprintf("%.0f", n)

@@ -10,7 +10,8 @@ import (
 )
 
 var form = strictyaml.Form{Noun: "topology", Key: "perRequest",
-	Least: "at least one call, for example: calls: [{from: checkout, to: orders}]"}
+	Least: "at least one call, for example: calls: [{from: checkout, to: orders}]",
+	Scale: 64} // an audit writes the form of a whole company, and reads it again
 
 // Parse reads the YAML form. file stands in errors and in the positions of values that name no other place. The error
 // has every mistake, each with its place and what would be right.

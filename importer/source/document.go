@@ -38,7 +38,7 @@ func (d *Document) At(line, column int) topology.Position {
 // limits of one document. More than this is no configuration.
 const maxNodes = 2_000_000
 
-var separator = regexp.MustCompile(`(?m)^---(?:[ \t].*)?$`)
+var separator = regexp.MustCompile(`(?m)^---(?:[ \t\r].*)?$`)
 
 // YAML splits a stream of YAML or JSON documents and parses each. A document that is not YAML is left out, and is a
 // remark; the documents around it are read.

@@ -113,3 +113,14 @@ func walk(n source.Node, depth int) {
 		source.Embedded("x", n).Parsed()
 	}
 }
+
+// A stream that an editor of Windows saved has as many documents as any other.
+func TestAStreamWithCarriageReturnsHasAllItsDocuments(t *testing.T) {
+	docs, remarks := source.YAML("a.yaml", []byte("kind: A\r\n---\r\nkind: B\r\n--- # last\r\nkind: C\r\n"))
+	if len(docs) != 3 || len(remarks) != 0 {
+		t.Fatalf("%d documents, %v", len(docs), remarks)
+	}
+	if at := docs[2].Root.Get("kind").At(); docs[2].Root.Get("kind").Text() != "C" || at.Line != 5 {
+		t.Errorf("%v", at)
+	}
+}

@@ -17,12 +17,16 @@ const (
 	maxVisits = 1_000_000 // YAML nodes looked at, those behind aliases counted each time
 )
 
-// Form is one kind of file, and what its messages call things. All fields are needed.
+// Form is one kind of file, and what its messages call things. All fields but Scale are needed.
 type Form struct {
 	Noun  string // what a file holds: "policy"
 	Least string // what a file needs at least, with an example, said when there is nothing in it
 	Key   string // a key that could stand in it: "maxRetries"
+	// Scale multiplies MaxBytes and MaxMembers, for files that programs write; 0 means 1.
+	Scale int
 }
+
+func (f Form) scaled(limit int) int { return limit * max(1, f.Scale) }
 
 // Read reads a file from r, and refuses more than MaxBytes, with an Errors, without reading on. file stands in the
 // message.
@@ -38,8 +42,9 @@ func (f Form) Read(file string, r io.Reader) ([]byte, error) {
 }
 
 func (f Form) tooLarge(file string) Errors {
-	return Errors{{File: file, Line: 1, Col: 1, Problem: "the file is larger than 1 MiB",
-		Fix: fmt.Sprintf("allowed: at most %d bytes; this is hardly a %s file", MaxBytes, f.Noun)}}
+	return Errors{{File: file, Line: 1, Col: 1,
+		Problem: fmt.Sprintf("the file is larger than %d MiB", f.scaled(MaxBytes)>>20),
+		Fix:     fmt.Sprintf("allowed: at most %d bytes; this is hardly a %s file", f.scaled(MaxBytes), f.Noun)}}
 }
 
 // Decode reads the file's one YAML document over the struct that into points to. file stands in the messages. Keys of
@@ -49,7 +54,7 @@ func (f Form) tooLarge(file string) Errors {
 func (f Form) Decode(file string, data []byte, into any) (*Positions, Errors) {
 	d := &Document{Form: f, File: file}
 	p := &Positions{Document: d, open: true}
-	if len(data) > MaxBytes {
+	if len(data) > f.scaled(MaxBytes) {
 		d.errs = f.tooLarge(file)
 		return p, d.Errors()
 	}

@@ -198,8 +198,9 @@ func (p *Positions) list(f *Field, n *yaml.Node, into reflect.Value, path string
 	case len(n.Content) == 0 && f.NotEmpty != "":
 		p.Reject(path, "an empty list would mean the default", f.NotEmpty)
 		return
-	case len(n.Content) > MaxMembers:
-		p.Reject(path, fmt.Sprintf("%d members are too many", len(n.Content)), fmt.Sprintf("allowed: at most %d", MaxMembers))
+	case len(n.Content) > p.Form.scaled(MaxMembers):
+		p.Reject(path, fmt.Sprintf("%d members are too many", len(n.Content)),
+			fmt.Sprintf("allowed: at most %d", p.Form.scaled(MaxMembers)))
 		return
 	}
 	list := reflect.MakeSlice(into.Type(), len(n.Content), len(n.Content))

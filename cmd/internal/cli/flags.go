@@ -18,7 +18,7 @@ func ReadFlags(set *flag.FlagSet, args []string, wrong func(format string, args 
 		if arg == "--" {
 			return append(words, args...), nil
 		}
-		if !strings.HasPrefix(arg, "-") {
+		if arg == ToStdout || !strings.HasPrefix(arg, "-") { // "-" is a file: standard input
 			words = append(words, arg)
 			continue
 		}

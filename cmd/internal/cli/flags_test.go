@@ -20,6 +20,7 @@ func TestAllThatIsWrongWithFlagsIsReported(t *testing.T) {
 		help  bool
 	}{
 		{"a -rate 2 b --json --wait=3s", []string{"a", "b"}, nil, false},
+		{"- --json a", []string{"-", "a"}, nil, false},
 		{"--rate 2 -- --rate fast", []string{"--rate", "fast"}, nil, false},
 		{"--rte 3 --json=maybe --rate fast x", []string{"x"}, []string{
 			"--rte is not a flag", `--json: "maybe" is neither true nor false`, `--rate: "fast" is not a number`}, false},

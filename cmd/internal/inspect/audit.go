@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/abate-go/abate/importer"
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/lint"
+	"github.com/abate-go/abate/topology"
 )
 
 // The exit codes of an audit beside 0, nothing to complain about, and 1, findings.
@@ -172,8 +174,8 @@ func parse(args []string) (*auditOptions, error) {
 	if o.writeBaseline && o.baseline == "" {
 		o.wrong("--write-baseline needs --baseline FILE, for example --baseline .abate-baseline.json")
 	}
-	if o.max < 0 || o.rate < 0 || o.outage < time.Second {
-		o.wrong("--max-amplification and --rate are not negative, and --outage is at least 1s")
+	if !(o.max >= 0) || !(o.rate >= 0) || math.IsInf(o.rate, 1) || o.outage < time.Second { // NaN is no number either
+		o.wrong("--max-amplification and --rate are numbers and not negative, and --outage is at least 1s")
 	}
 	for _, a := range o.assume {
 		if name, value, ok := strings.Cut(a, "="); !ok || name == "" || value == "" {
@@ -255,6 +257,9 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		err = errors.Join(err, audit.List(stdout, r))
 		return o.code(nil, err, stderr)
 	}
+	if o.simulate && o.service != "" {
+		err = errors.Join(err, o.failing(r))
+	}
 	if o.fix != "" || o.simulate {
 		r.Propose(files, options.Lint)
 	}
@@ -272,6 +277,23 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		return exitInterrupted
 	}
 	return o.code(r, failed, stderr)
+}
+
+// failing finds the service that is to fail by the name that was given, as files name services. Without one nothing
+// would be played, and nothing would say so.
+func (o *auditOptions) failing(r *audit.Result) error {
+	name, rule := topology.NewNames(r.Form.Services).Find(o.service, "")
+	if rule == topology.NotFound || rule == topology.Ambiguous {
+		var names []string
+		for i := range r.Form.Services {
+			names = append(names, r.Form.Services[i].Name)
+		}
+		o.simulate = false
+		return fmt.Errorf("--service: %q is no service of these files, or several; they are: %s", o.service,
+			strings.Join(names, ", "))
+	}
+	o.service = name
+	return nil
 }
 
 // write writes all that was asked for.

@@ -140,3 +140,32 @@ func TestExportAndImportSayWhatIsLost(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
+
+// What is no number would switch the rule off, or keep the simulator busy for ever.
+func TestWhatIsNoNumberIsRefused(t *testing.T) {
+	path := write(t, "calls.yaml", calls)
+	for _, words := range [][]string{{"--max-amplification", "NaN"}, {"--rate", "NaN"}, {"--rate", "+Inf"}} {
+		if code, out, errs := run(inspect.AuditCommand, append(words, path)...); code != 2 || out != "" ||
+			!strings.Contains(errs, "are numbers") {
+			t.Errorf("%v: exit code %d, %s\n%s", words, code, errs, out)
+		}
+	}
+}
+
+// A typing error in the name of the service must not look like an outage without harm.
+func TestAnOutageOfNoServiceIsSaid(t *testing.T) {
+	path := write(t, "calls.yaml", calls)
+	code, _, errs := run(inspect.AuditCommand, "--simulate", "--service", "nosuch", "--quiet", path)
+	if code != 2 || !strings.Contains(errs, `"nosuch" is no service`) {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+// SARIF's semanticVersion is a semantic version and nothing else; what the program calls itself has the commit in it.
+func TestSARIFSaysTheVersionAsText(t *testing.T) {
+	path := write(t, "calls.yaml", calls)
+	if _, out, _ := run(inspect.AuditCommand, "--sarif", "-", path); strings.Contains(out, "semanticVersion") ||
+		!strings.Contains(out, `"version": "`) {
+		t.Errorf("%.400s", out)
+	}
+}
