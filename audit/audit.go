@@ -96,6 +96,28 @@ func (r *Result) findings(files []importer.File, o Options) {
 	}
 }
 
+// Known returns how many files are of a kind that an audit reads.
+func (r *Result) Known() int {
+	n := 0
+	for _, s := range r.Files {
+		if len(s.Formats) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Unread returns how many findings are about what could not be read: broken files, templates, values.
+func (r *Result) Unread() int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Rule == "F702" || f.Rule == "F606" {
+			n++
+		}
+	}
+	return n
+}
+
 // Count returns how many new findings there are of a severity.
 func (r *Result) Count(s lint.Severity) int {
 	n := 0

@@ -44,7 +44,22 @@ func Export(f exporter.Format, policy importer.File, urls map[string][]string) (
 		routes = append(routes, exporter.Route{Service: name, URLs: urls[name], Layer: p.Layer})
 	}
 	text := f.Write(routes)
-	return text, losses(routes, importer.File{Name: "export" + extension(f.Name), Data: text}), nil
+	apart := elsewhere(routes)
+	return text, losses(apart, importer.File{Name: "export" + extension(f.Name), Data: f.Write(apart)}), nil
+}
+
+// elsewhere returns routes with as many endpoints each, but with hosts that tell the services apart: what a program on
+// 127.0.0.1 is, no importer can say.
+func elsewhere(routes []exporter.Route) []exporter.Route {
+	out := slices.Clone(routes)
+	for i := range out {
+		urls := make([]string, max(1, len(out[i].URLs)))
+		for j := range urls {
+			urls[j] = fmt.Sprintf("http://service-%d-%d:80", i+1, j+1)
+		}
+		out[i].URLs = urls
+	}
+	return out
 }
 
 // Again reads what Export wrote in a format, writes it again, and compares the two: what a format can say at all comes

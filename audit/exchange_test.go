@@ -93,3 +93,18 @@ func TestImportTakesOneLayerAndNamesTheOthers(t *testing.T) {
 		t.Error("files without retries make a policy")
 	}
 }
+
+func TestServicesOfOneMachineAreToldApartInTheLossReport(t *testing.T) {
+	const policy = "services:\n  a: {maxRetries: 2, attemptTimeout: 1s, upstreams: [\"http://127.0.0.1:1\"]}\n" +
+		"  b: {maxRetries: 3, attemptTimeout: 2s, upstreams: [\"http://127.0.0.1:2\"]}\n"
+	for _, f := range exporter.Formats {
+		text, losses, err := audit.Export(f, importer.File{Name: "policy.yaml", Data: []byte(policy)},
+			map[string][]string{"a": {"http://127.0.0.1:1"}, "b": {"http://127.0.0.1:2"}})
+		if err != nil || len(losses) != 2 || losses[0].Unread || losses[1].Unread {
+			t.Errorf("%s: %v, %+v", f.Name, err, losses)
+		}
+		if f.Name == "nginx" && !strings.Contains(string(text), "server 127.0.0.1:2") {
+			t.Errorf("the addresses are not in what was written:\n%s", text)
+		}
+	}
+}

@@ -196,15 +196,13 @@ func (t *textual) changes(r *Result) {
 
 // last is the line that everybody reads.
 func (t *textual) last(r *Result) {
-	known := 0
-	for _, s := range r.Files {
-		if len(s.Formats) > 0 {
-			known++
-		}
-	}
+	known := r.Known()
 	t.line("%s, %s; %s read, %d of other kinds left out, %s, %s.", count(r.Count(lint.Error), "error"),
 		count(r.Count(lint.Warning), "warning"), count(known, "file"), len(r.Files)-known,
 		count(len(r.Form.Services), "service"), count(len(r.Form.Calls), "call"))
+	if n := r.Unread(); n > 0 {
+		t.line("%s could not be read, or not wholly: F606 and F702 say which (--all).", count(n, "place"))
+	}
 	if len(r.Stale) > 0 {
 		t.line("%s of the baseline is gone; --write-baseline takes it out.", count(len(r.Stale), "finding"))
 	}

@@ -32,7 +32,7 @@ func readForms(docs []source.Document, _ source.Assume) topology.Form {
 		var mistakes topology.Errors
 		if errors.As(err, &mistakes) {
 			for _, m := range mistakes {
-				all.Remarks = append(all.Remarks, topology.Remark{Rule: "F702", At: d.At(m.Line, m.Col), Subject: m.Field,
+				all.Remarks = append(all.Remarks, topology.Remark{Rule: "F606", At: d.At(m.Line, m.Col), Subject: m.Field,
 					Text: m.Field + ": " + m.Problem, Fix: m.Fix})
 			}
 		}

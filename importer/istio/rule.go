@@ -148,6 +148,7 @@ func (r *reader) checkRule(rule resource) {
 		outliers := p.Get("outlierDetection")
 		for _, remark := range outliers.Unknown("Istio", subject, outlierKeys...) {
 			if strings.HasSuffix(remark.Subject, " consecutiveErrors") {
+				remark.Text = "Istio ignores consecutiveErrors, which is deprecated, so it does nothing"
 				remark.Fix = "write consecutive5xxErrors, which it was renamed to"
 			}
 			r.form.Remarks = append(r.form.Remarks, remark)

@@ -123,7 +123,7 @@ func broken(d *Document, err error) topology.Remark {
 		line, _ = strconv.Atoi(m[1])
 		text = strings.Replace(text, m[0], "", 1)
 	}
-	r := topology.Remark{Rule: "F702", At: d.At(line, 0), Subject: "document",
+	r := topology.Remark{Rule: "F606", At: d.At(line, 0), Subject: "document",
 		Text: "this document could not be read: " + text, Fix: "correct it; the other documents of the file were read"}
 	if Template(string(d.Data)) != "" {
 		r.Fix = "it is a template; pass it as it is rendered (helm template … | abate audit -, " +

@@ -22,7 +22,7 @@ data:
 
 func TestOneBrokenDocumentIsARemarkAndTheOthersAreRead(t *testing.T) {
 	docs, remarks := source.YAML("f.yaml", []byte(stream))
-	if len(docs) != 2 || len(remarks) != 1 || remarks[0].Rule != "F702" || remarks[0].At.File != "f.yaml" {
+	if len(docs) != 2 || len(remarks) != 1 || remarks[0].Rule != "F606" || remarks[0].At.File != "f.yaml" {
 		t.Fatalf("%d documents, remarks %+v", len(docs), remarks)
 	}
 	if got := remarks[0].At.Line; got < 4 || got > 5 {

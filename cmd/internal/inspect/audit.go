@@ -253,6 +253,9 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		fmt.Fprintf(stderr, "abate audit: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nabate audit: "))
 	}
 	r := audit.Run(files, options)
+	if err == nil && r.Known() == 0 && len(r.Findings) == 0 {
+		err = errors.New("none of these files is of a kind that is read; --list says what each was taken for")
+	}
 	if o.list {
 		err = errors.Join(err, audit.List(stdout, r))
 		return o.code(nil, err, stderr)

@@ -72,6 +72,17 @@ func TestWrongWordsAreAllNamed(t *testing.T) {
 	}
 }
 
+func TestAFolderWithoutConfigurationIsNoSuccess(t *testing.T) {
+	code, _, errs := run(inspect.AuditCommand, t.TempDir())
+	if code != 2 || !strings.Contains(errs, "none of these files is of a kind that is read") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	code, out, _ := run(inspect.AuditCommand, write(t, "calls.yaml", strings.Replace(calls, "client", "cleint", 1)))
+	if code != 1 || !strings.Contains(out, "error F606") || !strings.Contains(out, "could not be read") {
+		t.Errorf("a slip in the file of calls: exit code %d\n%s", code, out)
+	}
+}
+
 func TestAFixIsWrittenOnlyWhenItIsAskedFor(t *testing.T) {
 	path := write(t, "calls.yaml", calls)
 	_, out, _ := run(inspect.AuditCommand, "--fix", path)
