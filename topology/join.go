@@ -25,6 +25,7 @@ type Found struct {
 //   - A sidecar's policy is not added to the calls of a gateway, which is a proxy itself.
 //   - Callees and callers that no file describes become services. A service without a namespace is the one with a
 //     namespace that has its name, if there is one such.
+//   - Proxies of Envoy's kind answer the calls of a gRPC client with UNAVAILABLE where they would say 503.
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
 //
 // A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
@@ -46,8 +47,32 @@ func (f Form) Join() (Form, []Found) {
 	}
 	for i := range j.out.Calls {
 		slices.SortStableFunc(j.out.Calls[i].Layers, func(a, b Layer) int { return int(a.Kind) - int(b.Kind) })
+		j.out.Calls[i].speakGRPC()
 	}
 	return j.out, j.found
+}
+
+// answersInCodes are the products whose proxies answer a call of gRPC with a code of gRPC: Envoy, and what is built on it.
+var answersInCodes = []string{"envoy", "istio", "envoy-gateway", "contour", "kuma"}
+
+// speakGRPC turns the 503 that proxies of Envoy's kind give into UNAVAILABLE where a client of gRPC makes the call: that
+// is what the layers around them see, and repeat by other rules.
+func (c *Call) speakGRPC() {
+	if !slices.ContainsFunc(c.Layers, func(l Layer) bool { return l.Product == "grpc" }) {
+		return
+	}
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		if !slices.Contains(answersInCodes, l.Product) {
+			continue
+		}
+		l.Answers = slices.Clone(l.Answers)
+		for k := range l.Answers {
+			if l.Answers[k].Gives == S503 {
+				l.Answers[k].Gives = Unavailable
+			}
+		}
+	}
 }
 
 type joining struct {

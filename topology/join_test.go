@@ -98,3 +98,21 @@ func TestAnApplicationIsTheServiceWithItsNameAndANamespace(t *testing.T) {
 		t.Errorf("the call is from %q", c.From)
 	}
 }
+
+func TestAProxyAnswersAClientOfGRPCWithACode(t *testing.T) {
+	proxy := topology.Layer{Kind: topology.SidecarOut, Product: "istio",
+		Answers: []topology.Answer{{After: topology.Refused, Gives: topology.S503}}}
+	f := topology.Form{Policies: []topology.Policy{{Callees: []string{"a"}, Layer: proxy}, {Callees: []string{"b"},
+		Layer: proxy},
+		{Callees: []string{"b"}, Layer: topology.Layer{Kind: topology.Client, Product: "grpc"}}}}
+	joined, _ := f.Join()
+	for _, c := range joined.Calls {
+		want := map[string]topology.Outcome{"a": topology.S503, "b": topology.Unavailable}[c.To]
+		if got := c.Layers[len(c.Layers)-1].Gives(topology.Refused); got != want {
+			t.Errorf("%s: the proxy gives %s, want %s", c.To, got, want)
+		}
+	}
+	if f.Policies[1].Layer.Gives(topology.Refused) != topology.S503 {
+		t.Error("the form that was given has changed")
+	}
+}
