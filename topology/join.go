@@ -52,7 +52,8 @@ func (f Form) Join() (Form, []Found) {
 	return j.out, j.found
 }
 
-// answersInCodes are the products whose proxies answer a call of gRPC with a code of gRPC: Envoy, and what is built on it.
+// answersInCodes are the products whose proxies answer a call of gRPC with a code of gRPC: Envoy, and what is built on
+// it.
 var answersInCodes = []string{"envoy", "istio", "envoy-gateway", "contour", "kuma"}
 
 // speakGRPC turns the 503 that proxies of Envoy's kind give into UNAVAILABLE where a client of gRPC makes the call: that
