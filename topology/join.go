@@ -56,8 +56,8 @@ func (f Form) Join() (Form, []Found) {
 // it.
 var answersInCodes = []string{"envoy", "istio", "envoy-gateway", "contour", "kuma"}
 
-// speakGRPC turns the 503 that proxies of Envoy's kind give into UNAVAILABLE where a client of gRPC makes the call. That
-// is what the layers around them see, and repeat by other rules.
+// speakGRPC turns the 503 that proxies of Envoy's kind give into UNAVAILABLE where a client of gRPC makes the call.
+// That is what the layers around them see, and repeat by other rules.
 func (c *Call) speakGRPC() {
 	if !slices.ContainsFunc(c.Layers, func(l Layer) bool { return l.Product == "grpc" }) {
 		return
