@@ -94,7 +94,7 @@ func (c *collecting) file(path string) {
 		return
 	}
 	c.seen[name] = true
-	data, err := readUpTo(path, importer.MaxBytes+1)
+	data, err := readUpTo(c.ctx, path, importer.MaxBytes+1)
 	if err != nil {
 		c.errs = append(c.errs, err)
 		return
@@ -105,7 +105,30 @@ func (c *collecting) file(path string) {
 	}
 }
 
-func readUpTo(path string, most int64) ([]byte, error) {
+// readUpTo reads a file. A named pipe is opened when somebody writes to it, which may be never: it is left when ctx is
+// done.
+func readUpTo(ctx context.Context, path string, most int64) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return readFile(path, most)
+	}
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := readFile(path, most)
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func readFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 		r.file(&f, &r.seen[i])
 	}
 	r.configMaps()
+	assume.Images = workloads.Images(r.byFormat["workloads"])
 	for _, f := range formats {
 		if docs := r.byFormat[f.name]; len(docs) > 0 {
 			r.form.Add(f.read(docs, assume))

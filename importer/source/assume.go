@@ -15,12 +15,18 @@ type Assume struct {
 	// Implementation is the product that serves Gateway API routes whose class names none: "istio", "envoy-gateway". It
 	// may be empty.
 	Implementation string
+	// Images are the versions of products that tags of images name, by the same names as in Versions.
+	Images map[string]topology.Value[string]
 }
 
-// Version returns the version of a product: as it was told, else latest, which is assumed.
+// Version returns the version of a product: as it was told, else that of the tag of an image, else latest, which is
+// assumed.
 func (a Assume) Version(product, latest string) topology.Value[string] {
 	if v := a.Versions[product]; v != "" {
 		return topology.Assume(v, "told on the command line")
+	}
+	if v, ok := a.Images[product]; ok {
+		return v
 	}
 	return topology.Assume(latest, "no file says the version of "+product)
 }

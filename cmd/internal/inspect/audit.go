@@ -15,7 +15,6 @@ import (
 	"github.com/abate-go/abate/audit"
 	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/importer"
-	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/lint"
 	"github.com/abate-go/abate/topology"
 )
@@ -97,12 +96,6 @@ type auditOptions struct {
 	explain string
 }
 
-// assumptions is a flag that may be given several times.
-type assumptions []string
-
-func (a *assumptions) String() string     { return strings.Join(*a, ",") }
-func (a *assumptions) Set(s string) error { *a = append(*a, s); return nil }
-
 // fixing is --fix, and --fix=write.
 type fixing string
 
@@ -177,13 +170,6 @@ func parse(args []string) (*auditOptions, error) {
 	if !(o.max >= 0) || !(o.rate >= 0) || math.IsInf(o.rate, 1) || o.outage < time.Second { // NaN is no number either
 		o.wrong("--max-amplification and --rate are numbers and not negative, and --outage is at least 1s")
 	}
-	for _, a := range o.assume {
-		if name, value, ok := strings.Cut(a, "="); !ok || name == "" || value == "" {
-			o.wrong("--assume: %q is no assumption; write NAME=VALUE, for example istio=1.23 or app=propagate", a)
-		} else if name == "app" && value != "propagate" {
-			o.wrong("--assume: app=%s is not known; allowed: app=propagate", value)
-		}
-	}
 	return o, nil
 }
 
@@ -210,20 +196,8 @@ func AuditCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 
 // audit returns what the words mean for package audit.
 func (o *auditOptions) audit() audit.Options {
-	options := audit.Options{Lint: lint.Options{MaxAmplification: o.max},
-		Assume: source.Assume{Versions: map[string]string{}}}
-	for _, a := range o.assume {
-		name, value, _ := strings.Cut(a, "=")
-		if name == "app" {
-			options.Propagate = true
-			continue
-		}
-		if name == "implementation" {
-			options.Assume.Implementation = value
-			continue
-		}
-		options.Assume.Versions[strings.ToLower(name)] = value
-	}
+	options := audit.Options{Lint: lint.Options{MaxAmplification: o.max}}
+	options.Assume, options.Propagate = o.assume.read(true, o.wrong)
 	if o.baseline == "" {
 		return options
 	}

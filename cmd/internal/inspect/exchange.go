@@ -14,7 +14,6 @@ import (
 	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/exporter"
 	"github.com/abate-go/abate/importer"
-	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -160,14 +159,7 @@ func ImportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if len(o.words) == 0 {
 		o.wrong("no path is named; for example: abate import deploy/ -o policy.yaml")
 	}
-	versions := map[string]string{}
-	for _, a := range o.assume {
-		name, value, ok := strings.Cut(a, "=")
-		if !ok || name == "" || value == "" {
-			o.wrong("--assume: %q is no assumption; write NAME=VALUE, for example istio=1.23", a)
-		}
-		versions[strings.ToLower(name)] = value
-	}
+	assume, _ := o.assume.read(false, o.wrong)
 	if len(o.problems) > 0 {
 		return o.usage(stderr)
 	}
@@ -175,7 +167,7 @@ func ImportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if err != nil {
 		return o.failed(err, stderr)
 	}
-	text, losses, err := audit.Import(files, o.caller, source.Assume{Versions: versions})
+	text, losses, err := audit.Import(files, o.caller, assume)
 	if err != nil {
 		return o.failed(err, stderr)
 	}

@@ -52,9 +52,12 @@ func TestAnAuditFailsOnErrorsAndSaysWhichLine(t *testing.T) {
 
 func TestWrongWordsAreAllNamed(t *testing.T) {
 	code, out, errs := run(inspect.AuditCommand, "--fail-on", "sometimes", "--asume", "x", "--assume", "istio",
-		"--assume=app=guess", "--outage", "1ms", "--write-baseline", "--fix=all")
+		"--assume=app=guess", "--assume=nginy=1", "--assume=istio=abc", "--assume=implementation=x", "--outage", "1ms",
+		"--write-baseline", "--fix=all")
 	for _, want := range []string{`"sometimes" is no severity`, "--asume is not a flag", `"istio" is no assumption`,
-		"app=guess", "--outage is at least 1s", "--write-baseline needs --baseline", "allowed: --fix, --fix=write",
+		"app=guess", "did you mean nginx?",
+		`"abc" is no version`, "implementation=x is not known", "--outage is at least 1s",
+		"--write-baseline needs --baseline", "allowed: --fix, --fix=write",
 		"no path is named", "nothing was read"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("no %q in\n%s", want, errs)

@@ -1,0 +1,53 @@
+package workloads
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+// products are the names of images, without their registry, and the products that they hold.
+var products = map[string]string{"nginx": "nginx", "nginx-unprivileged": "nginx", "haproxy": "haproxy",
+	"envoy": "envoy", "proxyv2": "istio", "pilot": "istio", "traefik": "traefik", "kong": "kong", "daprd": "dapr",
+	"kuma-dp": "kuma"}
+
+// tagged is a tag that begins with a version: "1.27", "v3.1.2-alpine".
+var tagged = regexp.MustCompile(`^v?(\d+\.\d+(?:\.\d+)?)(?:[-+].*)?$`)
+
+// Images returns the versions of products that the tags of images name. A product of which two versions run has none:
+// which of them a file is for is not known.
+func Images(docs []source.Document) map[string]topology.Value[string] {
+	found, twice := map[string]topology.Value[string]{}, map[string]bool{}
+	add := func(image source.Node) {
+		name, tag, _ := strings.Cut(path.Base(image.Text()), ":")
+		tag, _, _ = strings.Cut(tag, "@")
+		product, known := products[name]
+		m := tagged.FindStringSubmatch(tag)
+		if !known || m == nil {
+			return
+		}
+		if was, ok := found[product]; ok && was.V != m[1] {
+			twice[product] = true
+		}
+		found[product] = topology.Write(m[1], image.At())
+	}
+	for _, d := range docs {
+		if isWorkload(d.Root) {
+			for _, c := range containers(d.Root) {
+				add(c.Get("image"))
+			}
+		}
+		if isCompose(d.Root) {
+			for _, p := range d.Root.Get("services").Pairs() {
+				add(p.Value.Get("image"))
+			}
+		}
+	}
+	for product := range twice {
+		delete(found, product)
+	}
+	return found
+}
