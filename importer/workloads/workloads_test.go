@@ -97,7 +97,8 @@ func TestComposeFilesAreServicesAndTheirAddressesCalls(t *testing.T) {
 
 func TestTagsOfImagesAreVersions(t *testing.T) {
 	docs, _ := source.YAML("f", []byte("services:\n  a: {image: \"docker.io/library/nginx:1.27-alpine\"}\n"+
-		"  b: {image: \"haproxy:lts\"}\n  c: {image: \"envoyproxy/envoy:v1.31.2@sha256:00\"}\n  d: {image: \"traefik:3.1\"}\n"+
+		"  b: {image: \"haproxy:lts\"}\n  c: {image: \"envoyproxy/envoy:v1.31.2@sha256:00\"}\n"+
+		"  d: {image: \"traefik:3.1\"}\n"+
 		"  e: {image: \"traefik:2.11\"}\n"))
 	got := workloads.Images(docs)
 	if len(got) != 2 || got["nginx"].String() != "1.27 (f:2:14)" || got["envoy"].V != "1.31.2" {
