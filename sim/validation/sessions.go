@@ -100,7 +100,7 @@ func reconnects() []experiment {
 	for _, cores := range []int{1, 4} {
 		first := 0.1 * float64(cores) / 501 // until so many have come that all cores are busy
 		all = append(all, experiment{
-			source: "arithmetic: n handshakes of d on c cores take n d / c", runs: 20,
+			source: "arithmetic: n handshakes of d on c cores take n d / c", runs: 30,
 			model: fmt.Sprintf(`
 duration: 20s
 warmUp: 1s
@@ -110,7 +110,7 @@ faults: [{at: 1s, for: 1ms, restart: server}]
 `, cores) + plain(),
 			claims: []claim{{
 				id:        fmt.Sprintf("reconnect/last-%d", cores),
-				what:      fmt.Sprintf("500 sessions, 20 ms each on %d cores: seconds until the last is back", cores),
+				what:      fmt.Sprintf("500 sessions, 20 ms each, %d cores: seconds until the last is back", cores),
 				published: 10/float64(cores) + first,
 				how:       Mean,
 				record:    func(r *engine.Record) float64 { return (r.Fleets[0].Serving - r.End).Seconds() },
@@ -148,7 +148,7 @@ func criticality() []experiment {
 	for _, q := range []struct{ above, below float64 }{{60, 80}, {40, 120}, {20, 300}} {
 		all = append(all, experiment{
 			source: "Site Reliability Engineering (2016), ch. 21: one criticality is refused only if all of lower ones are",
-			runs:   8,
+			runs:   30,
 			model: fmt.Sprintf(`
 duration: 100s
 warmUp: 20s
@@ -159,7 +159,7 @@ services: {server: {workers: 10, serviceTime: 100ms}}
 `, q.above, q.below) + behind("shed: {concurrency: fixed, maxConcurrency: 10, maxQueue: 40}"),
 			claims: []claim{{
 				id:        fmt.Sprintf("sre-21/criticality-%v-%v", q.above, q.below),
-				what:      fmt.Sprintf("100/s possible, %v/s critical, %v/s sheddable: critical ones served", q.above, q.below),
+				what:      fmt.Sprintf("100/s possible, %v/s critical, %v/s not: critical ones served", q.above, q.below),
 				published: 1,
 				how:       Stated,
 				within:    0.001,
@@ -183,7 +183,7 @@ func supermarket() []experiment {
 		}
 		all = append(all, experiment{
 			source: "supermarket model, d = 2 (M. Mitzenmacher 1996; N. D. Vvedenskaya and others 1996), by policy/balance",
-			runs:   8,
+			runs:   30,
 			model: fmt.Sprintf(`
 duration: 10s
 warmUp: 5s
