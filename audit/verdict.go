@@ -46,8 +46,7 @@ type SimulateOptions struct {
 }
 
 // Simulate plays the outage of each dependency on which something is repeated, the worst first, and adds the verdicts
-// to
-// the result. When ctx is done it stops with those that it has.
+// to the result. When ctx is done it stops with those that it has.
 func (r *Result) Simulate(ctx context.Context, o SimulateOptions) {
 	targets := r.dependencies(o.Service)
 	if most := max(o.Most, 0); most > 0 {
@@ -192,8 +191,7 @@ func (o Outage) String() string {
 }
 
 // ScenarioOf returns the outage of a service as a scenario file for editing: of the service at which one request
-// becomes
-// most attempts, if none is named. It fails as does most harm to retries.
+// becomes most attempts, if none is named. It fails as does most harm to retries.
 func (r *Result) ScenarioOf(service string, o SimulateOptions) ([]byte, error) {
 	targets := r.dependencies(service)
 	if len(targets) == 0 {

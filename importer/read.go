@@ -137,8 +137,7 @@ func (r *reading) document(d source.Document, seen *Seen) (found bool) {
 }
 
 // take gives d to each format of a form that recognises it, and reports whether there is one: a Service of Kubernetes
-// may
-// have annotations of Linkerd, a compose file labels of Traefik.
+// may have annotations of Linkerd, a compose file labels of Traefik.
 func (r *reading) take(d source.Document, as form, seen *Seen) (found bool) {
 	for _, f := range formats {
 		if f.form&as != 0 && f.recognise(d) {

@@ -14,8 +14,7 @@ import (
 const manyConcurrent = 1024
 
 // budget is F403 to F405: what bounds the retries of all calls together. What never reached the callee loads nobody
-// when
-// it is repeated, so it does not count.
+// when it is repeated, so it does not count.
 func (r *run) budget(e *edge, l *topology.Layer) {
 	b := &l.Budget
 	by, n := mostTries(l, topology.AllMethods, processed)

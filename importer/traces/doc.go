@@ -1,7 +1,6 @@
 // Package traces reads spans, as OTLP, Jaeger and Zipkin write them in JSON, and yields the calls that were really
-// made:
-// who calls whom, how often for each request, one after the other or at once, how long a service works itself, and
-// retries that no file shows.
+// made: who calls whom, how often for each request, one after the other or at once, how long a service works itself,
+// and retries that no file shows.
 //
 //   - A call is a client span; its callee is the service of the server span below it, or what its attributes name.
 //   - A repeated try is a client span with http.request.resend_count, or one of several spans of one parent with the

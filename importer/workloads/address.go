@@ -28,8 +28,7 @@ var (
 )
 
 // addresses returns what an environment variable points at: the hosts of its URLs, or of host:port where the name of
-// the
-// variable says that it is an address.
+// the variable says that it is an address.
 func addresses(name, value string) []address {
 	var found []address
 	for word := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == ' ' || r == ';' }) {
