@@ -32,6 +32,8 @@ type Result struct {
 	Diff     string    // the same as a unified diff
 	After    *Worst    // the worst path with the changes made
 	Left     []string  // changes that would help and that no number in a file stands for
+
+	fixed topology.Form // with the changes made
 }
 
 // State says what becomes of a finding.

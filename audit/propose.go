@@ -45,7 +45,7 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 		best.set(best.to)
 		w = after
 	}
-	r.After = w
+	r.After, r.fixed = w, form
 	if w != nil && w.Most > enough {
 		r.Left = unwritten(w)
 	}
@@ -118,26 +118,6 @@ func (s *setting) set(to int) {
 			}
 		}
 	}
-}
-
-// changed returns the form with the changes made.
-func (r *Result) changed() topology.Form {
-	form := clone(r.Form)
-	changed := map[topology.Position]bool{}
-	for _, e := range r.Changes {
-		changed[e.At] = true
-	}
-	for i := range form.Calls {
-		for j := range form.Calls[i].Layers {
-			repeats := form.Calls[i].Layers[j].Repeats
-			for k := range repeats {
-				if changed[repeats[k].Tries.At] {
-					repeats[k].Tries.V = max(1, least[form.Calls[i].Layers[j].Product])
-				}
-			}
-		}
-	}
-	return form
 }
 
 // clone copies a form as far as changes reach.

@@ -306,8 +306,8 @@ func (s *staging) variant(f topology.Form, about string) pairs {
 			services = append(services, name, bare())
 		}
 	}
-	for i := 0; i < len(s.fleets()); i += 2 {
-		naive = append(naive, s.fleets()[i].(string))
+	for i, fleets := 0, s.fleets(); i < len(fleets); i += 2 {
+		naive = append(naive, fleets[i].(string))
 	}
 	return pairs{"about", about, "naive", naive, "policy", pairs{"defaults", bare(), "services", services}}
 }

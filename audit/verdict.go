@@ -30,7 +30,8 @@ type Verdict struct {
 type Outage struct {
 	Runs          int
 	Collapse      sim.Share // of the runs
-	Recovery      float64   // seconds until goodput was back, the median of the runs that recovered; -1 when none did
+	Recovered     int       // runs in which goodput came back
+	Recovery      float64   // seconds until it did, the median of those runs; -1 when there is none
 	Amplification float64   // attempts for one request at the service, while it fails
 }
 
@@ -49,11 +50,7 @@ type SimulateOptions struct {
 // to the result. When ctx is done it stops with those that it has.
 func (r *Result) Simulate(ctx context.Context, o SimulateOptions) {
 	targets := r.dependencies(o.Service)
-	if most := max(o.Most, 0); most > 0 {
-		targets = targets[:min(most, len(targets))]
-	} else {
-		targets = targets[:min(3, len(targets))]
-	}
+	targets = targets[:min(cmp.Or(o.Most, 3), len(targets))]
 	for i, service := range targets {
 		if ctx.Err() != nil {
 			return
@@ -88,15 +85,7 @@ func (r *Result) dependencies(only string) []string {
 			all = append(all, t)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b target) int {
-		switch {
-		case a.most > b.most:
-			return -1
-		case a.most < b.most:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b target) int { return cmp.Compare(b.most, a.most) })
 	names := make([]string, len(all))
 	for i, t := range all {
 		names[i] = t.name
@@ -136,8 +125,7 @@ func (r *Result) playOne(ctx context.Context, service string, way topology.Outco
 	v := Verdict{Service: service, Outcome: way}
 	p := Play{Service: service, Fails: way, For: cmp.Or(o.Outage, 30*time.Second), Rate: o.Rate}
 	if len(r.Changes) > 0 {
-		fixed := r.changed()
-		p.Fixed = &fixed
+		p.Fixed = &r.fixed
 	}
 	text, assumed, err := p.Scenario(r.Form)
 	v.Scenario, v.Assumed = text, assumed
@@ -166,7 +154,7 @@ func (r *Result) playOne(ctx context.Context, service string, way topology.Outco
 func outage(v *sim.VariantResult, service string) Outage {
 	o := Outage{Runs: v.Runs, Collapse: v.Collapse, Recovery: -1}
 	if n := len(v.Recovery); n > 0 {
-		o.Recovery = v.Recovery[n/2]
+		o.Recovered, o.Recovery = n, v.Recovery[n/2]
 	}
 	for _, m := range v.Measures {
 		if m.Name == "amplification("+service+", during)" {
@@ -180,8 +168,8 @@ func outage(v *sim.VariantResult, service string) Outage {
 func (o Outage) String() string {
 	var s string
 	switch {
-	case o.Collapse.Share == 0 && o.Recovery >= 0:
-		s = fmt.Sprintf("recovers in all of %d runs, after %.1f s in the median", o.Runs, o.Recovery)
+	case o.Collapse.Share == 0 && o.Recovered > 0:
+		s = fmt.Sprintf("recovers in %d of %d runs, after %.1f s in the median", o.Recovered, o.Runs, o.Recovery)
 	case o.Collapse.Share == 0:
 		s = fmt.Sprintf("does not collapse in %d runs", o.Runs)
 	default:
