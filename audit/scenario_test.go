@@ -91,7 +91,8 @@ func TestAnOutageOfNobodyOrInACycleIsRefused(t *testing.T) {
 }
 
 func TestAnOutageThatNotAllRunsSurviveIsNotSaidToEndWell(t *testing.T) {
-	if got := (audit.Outage{Runs: 5, Recovered: 3, Recovery: 1}).String(); !strings.Contains(got, "recovers in 3 of 5 runs") {
+	got := audit.Outage{Runs: 5, Recovered: 3, Recovery: 1}.String()
+	if !strings.Contains(got, "recovers in 3 of 5 runs") {
 		t.Errorf("three of five runs recovered, and it says %q", got)
 	}
 }
