@@ -7,20 +7,28 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// Istio writes a VirtualService and a DestinationRule for each service.
-func Istio(routes []Route) []byte {
+// documents writes one or more YAML documents for each route.
+func documents(routes []Route, write func(*text, *Route)) []byte {
 	t := &text{}
 	for i := range routes {
-		r := &routes[i]
-		host := r.host()
 		if i > 0 {
 			t.line("---")
 		}
-		virtualService(t, r, host)
-		t.line("---")
-		destinationRule(t, r, host)
+		write(t, &routes[i])
 	}
 	return []byte(t.String())
+}
+
+// shortName is the name of a service's object: its host without the namespace.
+func (r *Route) shortName() string { return yamlName(strings.SplitN(r.host(), ".", 2)[0]) }
+
+// Istio writes a VirtualService and a DestinationRule for each service.
+func Istio(routes []Route) []byte {
+	return documents(routes, func(t *text, r *Route) {
+		virtualService(t, r, r.host())
+		t.line("---")
+		destinationRule(t, r, r.host())
+	})
 }
 
 func virtualService(t *text, r *Route, host string) {
@@ -75,66 +83,54 @@ func destinationRule(t *text, r *Route, host string) {
 }
 
 // GatewayAPI writes an HTTPRoute for each service.
-func GatewayAPI(routes []Route) []byte {
-	t := &text{}
-	for i := range routes {
-		r := &routes[i]
-		l, e := &r.Layer, r.endpoints()[0]
-		if i > 0 {
-			t.line("---")
-		}
-		t.line("apiVersion: gateway.networking.k8s.io/v1")
-		t.line("kind: HTTPRoute")
-		t.line("metadata: {name: %s}", yamlName(r.Service))
-		t.line("spec:")
-		t.line("  parentRefs: [{name: gateway}] # the name of your Gateway")
-		t.line("  hostnames: [%q]", r.host())
-		t.line("  rules:")
-		t.line("  - backendRefs: [{name: %s, port: %s}]", yamlName(strings.SplitN(r.host(), ".", 2)[0]), e.port)
-		if l.Overall.Or(0) > 0 || l.PerTry.Or(0) > 0 {
-			t.line("    timeouts:")
-			set(t, l.Overall, "      request: %s", millis)
-			set(t, l.PerTry, "      backendRequest: %s", millis)
-		}
-		if tries, _ := Tries(l); tries > 1 {
-			t.line("    retry:")
-			t.line("      attempts: %d", tries-1)
-			if s := statuses(l); len(s) > 0 {
-				t.line("      codes: [%s]", strings.Join(s, ", "))
-			}
-			set(t, l.Backoff.First, "      backoff: %s", millis)
-		}
+func GatewayAPI(routes []Route) []byte { return documents(routes, httpRoute) }
+
+func httpRoute(t *text, r *Route) {
+	l, e := &r.Layer, r.endpoints()[0]
+	t.line("apiVersion: gateway.networking.k8s.io/v1")
+	t.line("kind: HTTPRoute")
+	t.line("metadata: {name: %s}", yamlName(r.Service))
+	t.line("spec:")
+	t.line("  parentRefs: [{name: gateway}] # the name of your Gateway")
+	t.line("  hostnames: [%q]", r.host())
+	t.line("  rules:")
+	t.line("  - backendRefs: [{name: %s, port: %s}]", r.shortName(), e.port)
+	if l.Overall.Or(0) > 0 || l.PerTry.Or(0) > 0 {
+		t.line("    timeouts:")
+		set(t, l.Overall, "      request: %s", millis)
+		set(t, l.PerTry, "      backendRequest: %s", millis)
 	}
-	return []byte(t.String())
+	if tries, _ := Tries(l); tries > 1 {
+		t.line("    retry:")
+		t.line("      attempts: %d", tries-1)
+		if s := statuses(l); len(s) > 0 {
+			t.line("      codes: [%s]", strings.Join(s, ", "))
+		}
+		set(t, l.Backoff.First, "      backoff: %s", millis)
+	}
 }
 
 // Linkerd writes a Service with annotations for each service.
-func Linkerd(routes []Route) []byte {
-	t := &text{}
-	for i := range routes {
-		r := &routes[i]
-		l, e := &r.Layer, r.endpoints()[0]
-		if i > 0 {
-			t.line("---")
-		}
-		t.line("apiVersion: v1")
-		t.line("kind: Service")
-		t.line("metadata:")
-		t.line("  name: %s", yamlName(strings.SplitN(r.host(), ".", 2)[0]))
-		t.line("  annotations:")
-		tries, _ := Tries(l)
-		if s := statuses(l); tries > 1 && len(s) > 0 {
-			t.line("    retry.linkerd.io/http: %q", strings.Join(s, ","))
-		}
-		if c := codes(l); tries > 1 && len(c) > 0 {
-			t.line("    retry.linkerd.io/grpc: %q", strings.ToLower(strings.ReplaceAll(strings.Join(c, ","), "_", "-")))
-		}
-		if tries > 1 {
-			t.line("    retry.linkerd.io/limit: \"%d\"", tries-1)
-		}
-		set(t, l.PerTry, "    retry.linkerd.io/timeout: %s", millis)
-		set(t, l.Overall, "    timeout.linkerd.io/request: %s", millis)
-		t.line("spec: {ports: [{port: %s}]}", e.port)
+func Linkerd(routes []Route) []byte { return documents(routes, annotated) }
+
+func annotated(t *text, r *Route) {
+	l, e := &r.Layer, r.endpoints()[0]
+	t.line("apiVersion: v1")
+	t.line("kind: Service")
+	t.line("metadata:")
+	t.line("  name: %s", r.shortName())
+	t.line("  annotations:")
+	tries, _ := Tries(l)
+	if s := statuses(l); tries > 1 && len(s) > 0 {
+		t.line("    retry.linkerd.io/http: %q", strings.Join(s, ","))
 	}
-	return []byte(t.String())
+	if c := codes(l); tries > 1 && len(c) > 0 {
+		t.line("    retry.linkerd.io/grpc: %q", strings.ToLower(strings.ReplaceAll(strings.Join(c, ","), "_", "-")))
+	}
+	if tries > 1 {
+		t.line("    retry.linkerd.io/limit: \"%d\"", tries-1)
+	}
+	set(t, l.PerTry, "    retry.linkerd.io/timeout: %s", millis)
+	set(t, l.Overall, "    timeout.linkerd.io/request: %s", millis)
+	t.line("spec: {ports: [{port: %s}]}", e.port)
 }
