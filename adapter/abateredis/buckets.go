@@ -17,7 +17,7 @@ type buckets struct {
 	mu      sync.Mutex // guards what follows
 	watched []*bucket  // those with a lease or a debt, perhaps
 
-	rest localShare // decides while Redis is away about keys that found no place
+	rest ratelimit.Lease // decides while Redis is away about keys that found no place
 }
 
 // bucket returns the bucket of a key, made if there is none. One that owes something is not forgotten for it: if there
@@ -46,8 +46,7 @@ func (bs *buckets) overdue(now time.Duration, everything bool) []refill {
 	var all []refill
 	kept := bs.watched[:0]
 	for _, b := range bs.watched {
-		k, by := b.known.Load(), b.local.by.Load()
-		if k != nil && now < k.expires && !everything && !b.local.owes(now) {
+		if !everything && !b.lease.Overdue(now) {
 			kept = append(kept, b)
 			continue
 		}
@@ -57,10 +56,8 @@ func (bs *buckets) overdue(now time.Duration, everything bool) []refill {
 			continue
 		}
 		b.held.Store(false)
-		if by == nil && k != nil {
-			by = k.limiter
-		}
-		if by == nil || b.inHand() == 0 && !b.local.owes(now) {
+		by := b.by.Load()
+		if by == nil || b.lease.InHand() == 0 && !b.lease.Owes(now) {
 			b.arrive(f, nil)
 			continue
 		}
@@ -74,18 +71,23 @@ func (bs *buckets) overdue(now time.Duration, everything bool) []refill {
 // withoutRedis decides while Redis is away. b may be nil.
 func (l *Limiter) withoutRedis(now time.Duration, b *bucket, key string, cost float64) ratelimit.Decision {
 	l.fleet.fellBack("rateLimit")
-	s := l.limit
-	switch s.whenAway {
+	switch l.whenAway {
 	case "open":
-		return s.allowed(float64(s.burst))
+		return l.terms.Allow(float64(l.terms.Burst()))
 	case "closed":
-		return s.refused(0, max(l.fleet.retryIn(now), time.Second))
+		return l.terms.Refuse(0, max(l.fleet.retryIn(now), time.Second))
 	}
 	if b == nil {
 		b = l.bucket(key)
 	}
-	d, kept := l.takeLocally(now, b, s.need(cost))
-	if kept {
+	lease := &b.lease
+	if b.stray {
+		lease = &l.rest
+	} else {
+		b.by.Store(l)
+	}
+	d := lease.Alone(now, l.terms, l.terms.Need(cost), l.fleet.living.Instances(), l.fleet.retryIn(now))
+	if !b.stray && b.lease.Owes(now) {
 		l.watch(b)
 	}
 	return d

@@ -14,6 +14,7 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/ratelimit"
 )
 
 // Fleet is what the instances of a service have in common through one Redis: rate limits, retry budgets, what their
@@ -23,9 +24,9 @@ type Fleet struct {
 	id      string
 	seeds   [2]maphash.Seed
 	link    atomic.Pointer[link]
-	living  census
+	living  ratelimit.Census
 	refills chan refill
-	outage  outage
+	outage  ratelimit.Outage
 	token   atomic.Uint64 // the greatest that was given out for an idempotency key
 
 	ctx     context.Context
@@ -174,7 +175,11 @@ func (f *Fleet) askFor(ctx context.Context, l *link, op string, timeout time.Dur
 		return struct{}{}, l.send(asker, op, timeout, send)
 	})
 	if ctx.Err() == nil && l == f.link.Load() {
-		f.outage.note(core.Now(), op, l.guard.Breaker().State() == breaker.Closed, err)
+		if now := core.Now(); err == nil {
+			f.outage.Answered(now)
+		} else {
+			f.outage.Missed(op == "heartbeat" || l.guard.Breaker().State() != breaker.Closed)
+		}
 	}
 	return err
 }
@@ -203,6 +208,11 @@ func (l *link) away(now time.Duration) bool {
 	return b.State() == breaker.Open && b.RetryIn(now) > 0
 }
 
+// keepsToItsShare reports whether limits are decided by this instance's share: Redis is away, or was just now.
+func (f *Fleet) keepsToItsShare(now time.Duration) bool {
+	return f.away(now) || !f.outage.Over(now) && f.living.Instances() > 1
+}
+
 func (f *Fleet) away(now time.Duration) bool { return f.link.Load().away(now) || f.ctx.Err() != nil }
 
 // retryIn is when somebody will look again whether Redis is there.
@@ -219,7 +229,7 @@ func (f *Fleet) fellBack(what string) {
 // Limiter returns the limit called name as c has it. Limiters of one name share their buckets, here and with the other
 // instances, also when c changes; in shadow mode they have others. c.Key and c.Cost are the gate's to follow.
 func (f *Fleet) Limiter(name string, c inbound.ArrivalLimit) *Limiter {
-	l := &Limiter{limit: newLimit(c)}
+	l := &Limiter{terms: ratelimit.NewTerms(c.Config), whenAway: c.WhenAway}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	id := limitName{name, c.Shadow}
@@ -228,7 +238,7 @@ func (f *Fleet) Limiter(name string, c inbound.ArrivalLimit) *Limiter {
 		if c.Shadow {
 			hashed = "shadow limit"
 		}
-		l.buckets = &buckets{fleet: f, name: name, kind: hashed, table: newTable(l.limit.config.MaxKeys)}
+		l.buckets = &buckets{fleet: f, name: name, kind: hashed, table: newTable(c.Config.WithDefaults().MaxKeys)}
 		f.limits[id] = l.buckets
 	}
 	return l
@@ -262,7 +272,7 @@ func (s State) Away() bool {
 // State reads the fleet's state. It asks nobody.
 func (f *Fleet) State() State {
 	l := f.link.Load()
-	s := State{Instances: int(f.instances()), Breaker: l.guard.State().Breaker}
+	s := State{Instances: int(f.living.Instances()), Breaker: l.guard.State().Breaker}
 	if err := l.lastErr.Load(); err != nil {
 		s.Err = *err
 	}

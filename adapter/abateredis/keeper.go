@@ -3,13 +3,13 @@ package abateredis
 import (
 	"context"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/ratelimit"
 )
 
 const (
@@ -17,34 +17,7 @@ const (
 	sweepEvery     = 2 * tick
 	exchangeEvery  = 4 * tick
 	heartbeatEvery = time.Second
-	aliveFor       = 5 * time.Second // without a heartbeat
 )
-
-// census is how many instances there are.
-type census struct {
-	seen  atomic.Int64
-	fewer time.Duration // since when all counts were lower than seen, 0 if the last was not; of the keeper only
-}
-
-// count takes in how many there are now, 0 when nobody could be asked. Fewer are believed only when they have been
-// fewer for a while in which Redis was there: one that was restarted empty counts one, and then the others come back.
-func (c *census) count(now time.Duration, n int64) {
-	switch {
-	case n == 0:
-		c.fewer = 0
-	case n >= c.seen.Load():
-		c.seen.Store(n)
-		c.fewer = 0
-	case c.fewer == 0:
-		c.fewer = now
-	case now-c.fewer > aliveFor:
-		c.seen.Store(n)
-		c.fewer = 0
-	}
-}
-
-// instances is how many there are as far as this one knows, at least 1.
-func (f *Fleet) instances() int64 { return max(f.living.seen.Load(), 1) }
 
 // keeping does what comes back all the time, until the fleet is closed.
 func (f *Fleet) keeping() {
@@ -96,7 +69,7 @@ func (f *Fleet) heartbeat(ctx context.Context, alive bool) {
 			here = 1
 		}
 		keys := []string{l.key(digest("instances"), ":instances")}
-		v, err := aliveScript.Run(ctx, l.client, keys, f.id, aliveFor.Milliseconds(), here).Result()
+		v, err := aliveScript.Run(ctx, l.client, keys, f.id, ratelimit.AliveFor.Milliseconds(), here).Result()
 		if err == nil {
 			n, err = parseCount(v, int64(here), 1<<31)
 		}
@@ -106,7 +79,7 @@ func (f *Fleet) heartbeat(ctx context.Context, alive bool) {
 		n = 0
 	}
 	if alive {
-		f.living.count(core.Now(), n)
+		f.living.Count(core.Now(), n)
 	}
 }
 

@@ -2,74 +2,12 @@ package abateredis
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
-
-// micro is a token: they are counted in millionths, which is exact where floating point is not.
-const micro = 1_000_000
-
-// limit is a rate limit in the form that decisions use. It is immutable.
-type limit struct {
-	config   ratelimit.Config
-	whenAway string
-	burst    int64   // millionths
-	rate     float64 // millionths per nanosecond
-}
-
-func newLimit(c inbound.ArrivalLimit) *limit {
-	config := c.Config.WithDefaults()
-	s := &limit{config: config, whenAway: c.WhenAway, burst: int64(config.Burst) * micro}
-	if per := config.Limit.Per; per > 0 {
-		s.rate = config.Limit.Tokens * micro / float64(per)
-	}
-	return s
-}
-
-// deepest is how far below 0 debts can bring the bucket.
-func (s *limit) deepest() int64 {
-	return int64(max(math.Floor(ratelimit.Deepest(float64(s.burst), s.rate)), -1<<62))
-}
-
-// wait is how long n millionths take to come.
-func (s *limit) wait(n float64) time.Duration {
-	if n <= 0 {
-		return 0
-	}
-	if ns := n / s.rate; ns < float64(ratelimit.Never) {
-		return time.Duration(math.Ceil(ns))
-	}
-	return ratelimit.Never
-}
-
-// allowed and refused are the answers about a bucket that holds have millionths.
-func (s *limit) allowed(have float64) ratelimit.Decision {
-	have = min(max(have, 0), float64(s.burst))
-	return ratelimit.Decision{
-		Allowed: true, Limit: int64(s.config.Burst), Remaining: int64(have / micro), Reset: s.wait(float64(s.burst) - have),
-	}
-}
-
-func (s *limit) refused(have float64, wait time.Duration) ratelimit.Decision {
-	d := s.allowed(have)
-	d.Allowed, d.Over, d.RetryAfter = s.config.Shadow, true, wait
-	return d
-}
-
-// need turns a cost into millionths. A cost below 0, or one that is not a number, is none.
-func (s *limit) need(cost float64) int64 {
-	switch {
-	case !(cost > 0):
-		return 0
-	case cost > float64(s.config.Burst):
-		return s.burst + 1
-	}
-	return int64(math.Ceil(cost * micro))
-}
 
 // Limiter is a rate limit of the whole fleet, an inbound.FleetLimiter. Make one with Fleet.Limiter.
 //
@@ -104,23 +42,17 @@ func (s *limit) need(cost float64) int64 {
 // share one bucket in each instance, which is not paid for.
 type Limiter struct {
 	*buckets
-	limit *limit
+	terms    *ratelimit.Terms
+	whenAway string
 }
 
 var _ inbound.FleetLimiter = (*Limiter)(nil)
 
 // TryTake decides with what this instance holds. It takes no lock and allocates nothing. False: ask with Take.
 func (l *Limiter) TryTake(now time.Duration, key string, cost float64) (ratelimit.Decision, bool) {
-	s := l.limit
-	if !s.config.Enabled() {
-		return ratelimit.Decision{Allowed: true}, true
-	}
-	need := s.need(cost)
-	switch {
-	case need == 0:
-		return s.allowed(float64(s.burst)), true
-	case need > s.burst || s.rate == 0:
-		return s.refused(float64(s.burst), ratelimit.Never), true
+	need := l.terms.Need(cost)
+	if d, ok := l.terms.Settled(need); ok {
+		return d, true
 	}
 	b := l.table.find(l.fleet.identify(key))
 	if b != nil {
@@ -140,7 +72,7 @@ func (l *Limiter) Take(ctx context.Context, key string, cost float64) ratelimit.
 	if d, ok := l.TryTake(core.Now(), key, cost); ok {
 		return d
 	}
-	b, need := l.bucket(key), l.limit.need(cost)
+	b, need := l.bucket(key), l.terms.Need(cost)
 	f, mine := b.depart()
 	if mine {
 		return l.ask(b, f, need, key, cost)

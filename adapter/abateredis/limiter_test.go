@@ -219,14 +219,6 @@ func TestHeadersAreExactEnough(t *testing.T) {
 	}
 }
 
-// A batch that comes is not counted twice: as what is in Redis still, and as what is here already.
-func TestWhatRemainsIsRightWhileABatchComes(t *testing.T) {
-	const tokens = 10_000_000
-	if least, most := abateredis.LandBatches(tokens, 50_000); least < tokens-99 || most > tokens {
-		t.Errorf("of %d tokens %d to %d were said to remain", tokens, least, most)
-	}
-}
-
 func TestOddKeysAndCosts(t *testing.T) {
 	everywhere(t, func(t *testing.T, addr string) {
 		f := open(t, addr)

@@ -53,8 +53,7 @@ func (f *Fleet) refill(ctx context.Context, all []refill) {
 	questions := make([]question, len(all))
 	for i, r := range all {
 		if questions[i] = (question{limiter: r.limiter, bucket: r.bucket}); r.giveBack {
-			questions[i].back = r.bucket.surrender()
-			questions[i].settle(now)
+			questions[i].Question = r.bucket.lease.GiveBack(now, r.limiter.terms)
 		} else {
 			questions[i] = r.limiter.question(r.bucket, now, 0)
 		}
@@ -74,11 +73,11 @@ func (f *Fleet) refill(ctx context.Context, all []refill) {
 		case err == nil:
 			r.limiter.answer(now, questions[i], replies[i])
 		case errors.Is(err, abate.ErrCircuitOpen): // not sent, so nothing is lost
-			r.bucket.taken.Add(-questions[i].back)
+			r.bucket.lease.Unsent(questions[i].Question)
 			fallthrough
 		default:
 			r.limiter.watch(r.bucket) // what is owed, or has not been brought back, is still to be
-			r.bucket.nextAsk.Store(int64(now + longPause))
+			r.bucket.lease.Failed(now)
 		}
 		r.bucket.arrive(r.flight, err)
 	}
@@ -86,20 +85,20 @@ func (f *Fleet) refill(ctx context.Context, all []refill) {
 
 // arguments are those of take.lua.
 func (q question) arguments() []any {
-	s := q.limiter.limit
-	return []any{s.burst, s.rate * 1000, q.need, q.want, q.back, int64(math.Ceil(q.debt)), int64(q.most), s.deepest()}
+	t := q.limiter.terms
+	return []any{t.Burst(), t.Rate() * 1000, q.Need, q.Want, q.Back, int64(math.Ceil(q.Debt)), int64(q.Most), t.Deepest()}
 }
 
 func (f *Fleet) take(q question) (reply taken, err error) {
 	err = f.ask(f.ctx, "take", func(ctx context.Context, l *link) error {
 		v, err := takeScript.Run(ctx, l.client, []string{l.key(q.bucket.redis, "")}, q.arguments()...).Result()
 		if err == nil {
-			reply, err = parseTaken(v, q.need, q.want, q.limiter.limit.deepest(), q.limiter.limit.burst)
+			reply, err = parseTaken(v, q.Need, q.Want, q.limiter.terms.Deepest(), q.limiter.terms.Burst())
 		}
 		return err
 	})
 	if errors.Is(err, abate.ErrCircuitOpen) {
-		q.bucket.taken.Add(-q.back)
+		q.bucket.lease.Unsent(q.Question)
 	}
 	return reply, err
 }
@@ -113,7 +112,7 @@ func takeMany(ctx context.Context, l *link, questions []question, replies []take
 	for i, q := range questions {
 		v, err := results[i].Result()
 		if err == nil {
-			replies[i], err = parseTaken(v, 0, q.want, q.limiter.limit.deepest(), q.limiter.limit.burst)
+			replies[i], err = parseTaken(v, 0, q.Want, q.limiter.terms.Deepest(), q.limiter.terms.Burst())
 		}
 		errs[i] = err
 		answered = answered || err == nil

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,23 +17,6 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/idempotency"
 )
-
-// A Redis that was away for long and comes back empty counts one instance first. Who believes it has the whole limit
-// for itself when Redis goes away again.
-func TestTheFirstCountAfterALongOutageIsNotBelieved(t *testing.T) {
-	got := abateredis.Crowd(time.Second, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 8)
-	if want := []int64{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}; !slices.Equal(got, want) {
-		t.Errorf("restarted: %d", got)
-	}
-	got = abateredis.Crowd(time.Second, 8, 1, 1, 1, 0, 0, 0, 1, 1, 1)
-	if slices.Min(got) != 8 {
-		t.Errorf("away in between: %d", got)
-	}
-	got = abateredis.Crowd(time.Second, 8, 5, 5, 5, 5, 4, 4, 4, 4)
-	if got[4] != 8 || got[8] != 4 {
-		t.Errorf("fewer for long: %d", got)
-	}
-}
 
 // Requests that come together for a key nobody knows, to a Redis that is slow but in time: none is refused while there
 // are tokens, and none waits for one round trip after the other.

@@ -100,14 +100,14 @@ func (t *table) place(sets []slots, b *bucket) (added, kept bool) {
 			set[i].Store(b)
 			return true, true
 		}
-		if other.flight.Load() != nil || other.local.owes(now) {
+		if other.flight.Load() != nil || other.lease.Owes(now) {
 			continue
 		}
-		k := other.known.Load()
-		if k == nil {
+		at, answered := other.lease.AnsweredAt()
+		if !answered {
 			oldest, since = i, -1
-		} else if k.at < since {
-			oldest, since = i, k.at
+		} else if at < since {
+			oldest, since = i, at
 		}
 	}
 	if oldest < 0 {
