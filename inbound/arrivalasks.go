@@ -12,6 +12,9 @@ func (a *Arrival) AskFleet(ctx context.Context) ratelimit.Decision {
 	return a.s.fleet.Take(ctx, a.request.Key, a.request.Cost)
 }
 
+// Asks returns the key and the cost that an Ask step is about, for drivers that ask by themselves.
+func (a *Arrival) Asks() (key string, cost float64) { return a.request.Key, a.request.Cost }
+
 // ReadCPU does what a Measure step is about: it reads the processor's load, of Protection.CPU or else of this process.
 // Its answer is for Measured.
 func (a *Arrival) ReadCPU() float64 {

@@ -71,11 +71,9 @@ func (bs *buckets) overdue(now time.Duration, everything bool) []refill {
 // withoutRedis decides while Redis is away. b may be nil.
 func (l *Limiter) withoutRedis(now time.Duration, b *bucket, key string, cost float64) ratelimit.Decision {
 	l.fleet.fellBack("rateLimit")
-	switch l.whenAway {
-	case "open":
-		return l.terms.Allow(float64(l.terms.Burst()))
-	case "closed":
-		return l.terms.Refuse(0, max(l.fleet.retryIn(now), time.Second))
+	back := l.fleet.retryIn(now)
+	if d, ok := l.terms.Unreachable(l.whenAway, back); ok {
+		return d
 	}
 	if b == nil {
 		b = l.bucket(key)
@@ -86,7 +84,7 @@ func (l *Limiter) withoutRedis(now time.Duration, b *bucket, key string, cost fl
 	} else {
 		b.by.Store(l)
 	}
-	d := lease.Alone(now, l.terms, l.terms.Need(cost), l.fleet.living.Instances(), l.fleet.retryIn(now))
+	d := lease.Alone(now, l.terms, l.terms.Need(cost), l.fleet.living.Instances(), back)
 	if !b.stray && b.lease.Owes(now) {
 		l.watch(b)
 	}

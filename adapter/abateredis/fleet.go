@@ -204,8 +204,7 @@ func (l *link) send(asker context.Context, op string, timeout time.Duration,
 
 // away reports whether Redis is known to be away and it is not yet time to look again. It costs a few loads.
 func (l *link) away(now time.Duration) bool {
-	b := l.guard.Breaker()
-	return b.State() == breaker.Open && b.RetryIn(now) > 0
+	return inbound.FleetAway(l.guard, now)
 }
 
 // keepsToItsShare reports whether limits are decided by this instance's share: Redis is away, or was just now.

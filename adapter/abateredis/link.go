@@ -12,8 +12,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/policy/breaker"
-	"github.com/abate-go/abate/policy/ratelimit"
+	"github.com/abate-go/abate/inbound"
 )
 
 // link is the way to one Redis: connections, the guard in front of them, and what the last round trip came to.
@@ -25,32 +24,13 @@ type link struct {
 	lastErr atomic.Pointer[error] // not the fleet's: what was under way to another Redis may end later
 }
 
-// guarding is the policy in front of Redis. No retries: whoever asks has an answer of its own. Three failures in a row
-// open the breaker, so that a Redis that is away costs a few requests their timeout and the others nothing. Waits are
-// drawn apart and the way back is a ramp, so that a fleet does not come back to a Redis that has just started all at
-// once.
-func guarding() abate.Policy {
-	var p abate.Policy
-	p.CircuitBreaker = breaker.Config{
-		FailureThreshold:           3,
-		WaitDurationInOpenState:    200 * time.Millisecond,
-		MaxWaitDurationInOpenState: ratelimit.ShareAfter * 2 / 3, // who is later finds the others back at the bucket
-		WaitDurationJitter:         1,
-		PermittedCallsInHalfOpen:   1,
-		SuccessThreshold:           2,
-		HalfOpenPermitLease:        time.Second,
-		RampUp:                     time.Second,
-	}
-	return p
-}
-
 // dialTimeout is for connecting, which goes on beside the request that asked for it and whose timeout is
 // Config.Timeout.
 const dialTimeout = time.Second
 
 // connect makes the clients. They connect when they are used first.
 func connect(c Config) (*link, error) {
-	guard, err := abate.New("redis", guarding())
+	guard, err := abate.New("redis", inbound.FleetPolicy())
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,19 @@ func (t *Terms) part(n int64) (burst, rate float64) {
 	return max(float64(t.burst/n/Micro*Micro), Micro), t.rate / float64(n)
 }
 
+// Unreachable decides a request while its bucket is out of reach, if whenAway does that by itself: "open" lets it pass,
+// "closed" refuses it. With anything else the instance's share decides: see [Lease.Alone]. back is when the bucket may
+// be reached again.
+func (t *Terms) Unreachable(whenAway string, back time.Duration) (Decision, bool) {
+	switch whenAway {
+	case "open":
+		return t.Allow(float64(t.burst)), true
+	case "closed":
+		return t.Refuse(0, max(back, time.Second)), true
+	}
+	return Decision{}, false
+}
+
 // Alone decides by this instance's share of the bucket, while that is out of reach: limit and burst divided by the
 // instances, at least one token of burst. It begins with its share of what the bucket last held. What is spent is owed
 // until the bucket can be asked again. back is when that is worth a try; a request that is too large for the share is

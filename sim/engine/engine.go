@@ -17,6 +17,7 @@ type Engine struct {
 	world       world
 	rec         recorder
 	traffic     traffic
+	limits      fleetLimits
 	gates       gates
 	servers     servers
 	guards      guards
@@ -50,7 +51,8 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	replicas := make([]replica, n)
 	e.rec = recorder{world: w}
 	e.traffic = traffic{world: w}
-	e.gates = gates{world: w, rec: rec, traffic: tr, replicas: replicas}
+	e.limits = fleetLimits{world: w, replicas: replicas}
+	e.gates = gates{world: w, rec: rec, traffic: tr, limits: &e.limits, replicas: replicas}
 	e.servers = servers{world: w, rec: rec, traffic: tr, gates: &e.gates, replicas: replicas,
 		crowd: crowd}
 	e.guards = guards{world: w, rec: rec, of: make([][]*abate.Guard, n)}
@@ -226,6 +228,12 @@ func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 		e.sharing.exchange(int32(i))
 	case evExchange:
 		e.sharing.arrives(i)
+	case evLeases:
+		e.limits.keep(int32(i), generation)
+	case evLimitTrip, evLimitTimeout:
+		if e.limits.trips.is(i, generation) {
+			e.servers.limitMoves(i, kind == evLimitTimeout)
+		}
 	case evUnparked:
 		if e.caches.parked.is(i, generation) {
 			e.calls.unparked(i)

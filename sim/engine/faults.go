@@ -129,7 +129,7 @@ func (fs *faults) afflict(f *fault, i int32, sign int32) {
 		fs.down(i, +1)
 		fs.restart(i)
 	case scenario.RedisFault:
-		fs.sharing.of[i].cutOff += sign
+		fs.world.instances[i].cutOff += sign
 	case scenario.FlushFault:
 		if sign > 0 {
 			fs.caches.empty(i)

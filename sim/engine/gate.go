@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"hash/maphash"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
-	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/kernel"
 )
@@ -24,11 +22,11 @@ type gates struct {
 	world    *world
 	rec      *recorder
 	traffic  *traffic
+	limits   *fleetLimits
 	replicas []replica
 	arrivals slab[arrival]
-	callers  []caller             // of instances, by index; nil without gates
-	names    []caller             // of nodes
-	shared   []*ratelimit.Limiter // what the replicas of a node share, if they do
+	callers  []caller // of instances, by index; nil without gates
+	names    []caller // of nodes
 }
 
 // arrival is a request on its way to a gate, at it, or behind it. Every decision about it is inbound.Arrival's.
@@ -91,13 +89,9 @@ func (g *gates) identify() {
 
 // reset empties the gates and forgets what replicas share.
 func (g *gates) reset() {
-	*g = gates{world: g.world, rec: g.rec, traffic: g.traffic, replicas: g.replicas, arrivals: g.arrivals.emptied(),
-		callers: g.callers, names: g.names, shared: make([]*ratelimit.Limiter, len(g.world.nodes))}
-	for n := range g.world.nodes {
-		if p := g.world.nodes[n].protection; p != nil && p.RateLimit.Fleet {
-			g.shared[n] = ratelimit.New(p.RateLimit.Config, maphash.MakeSeed())
-		}
-	}
+	*g = gates{world: g.world, rec: g.rec, traffic: g.traffic, limits: g.limits, replicas: g.replicas,
+		arrivals: g.arrivals.emptied(), callers: g.callers, names: g.names}
+	g.limits.reset()
 }
 
 // install puts a gate in front of a replica, as a program that starts has one.
@@ -113,8 +107,12 @@ func (g *gates) install(i int32) error {
 	random := g.world.lend(name, number, "gate", restarts)
 	p.Rand, p.CPU = random.Uint64, nil // what a replica has instead of a processor: see replica.share
 	p.Observer, p.Store, p.Idempotency = nil, nil, idempotency.Config{}
-	if p.RateLimit.Fleet {
-		p.Fleet = sharedLimit{g.shared[n]}
+	if p.RateLimit.Fleet && p.RateLimit.Enabled() {
+		h, err := g.limits.hold(i, p.RateLimit)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		p.Fleet = h
 	}
 	gate, err := inbound.NewGate(name, p)
 	if err != nil {
@@ -122,17 +120,6 @@ func (g *gates) install(i int32) error {
 	}
 	r.gate = gate
 	return nil
-}
-
-// sharedLimit is a rate limit that replicas share: what production has a Redis for, without the time that asking takes.
-type sharedLimit struct{ *ratelimit.Limiter }
-
-func (s sharedLimit) TryTake(now time.Duration, key string, cost float64) (ratelimit.Decision, bool) {
-	return s.Allow(now, key, cost), true
-}
-
-func (s sharedLimit) Take(context.Context, string, float64) ratelimit.Decision {
-	panic("engine: TryTake decides") // so that no step is Ask
 }
 
 // callerOf is who a gate takes an instance for: by its address one of many, by anything else its fleet or service.
@@ -188,6 +175,16 @@ func (g *gates) lineEnds(gi uint32, woken bool) (ti uint32, v verdict, end EndKi
 	return a.task, v, end
 }
 
+// limited goes on with a request that waited for Redis.
+func (g *gates) limited(t told) (ti uint32, v verdict, end EndKind) {
+	if !g.arrivals.is(t.arrival, t.generation) { // its caller has left
+		return 0, mayWait, Answered
+	}
+	a := g.arrivals.at(t.arrival)
+	v, end = g.proceed(t.arrival, a.Limited(time.Duration(g.world.now), t.decision))
+	return a.task, v, end
+}
+
 // proceed carries out what an arrival says to do next, until it waits or the gate is done with it.
 func (g *gates) proceed(gi uint32, step core.Step) (verdict, EndKind) {
 	a, now := g.arrivals.at(gi), g.world.now
@@ -204,6 +201,10 @@ func (g *gates) proceed(gi uint32, step core.Step) (verdict, EndKind) {
 			return mayEnter, Answered
 		case core.Measure:
 			step = a.Measured(time.Duration(now), g.replicas[g.traffic.tasks.at(a.task).inst].share(now))
+		case core.Ask:
+			key, cost := a.Asks()
+			g.limits.of[g.traffic.tasks.at(a.task).inst].wait(gi, g.arrivals.generation(gi), key, cost)
+			return mayWait, Answered
 		case core.Queue:
 			if a.wake == nil {
 				a.wake = func() { g.world.queue.Push(g.world.now, gi, kernel.Meta(evWoken, g.arrivals.generation(gi))) }

@@ -24,7 +24,7 @@ var rooms = [][]string{
 	{"failure.go"}, {"family.go"}, {"trace.go"},
 	{"recorder.go", "detail.go"},
 	{"traffic.go", "tree.go", "chance.go"},
-	{"replica.go"}, {"gate.go"}, {"server.go", "given.go", "handshake.go", "ready.go"},
+	{"replica.go"}, {"fleetlimit.go"}, {"gate.go"}, {"server.go", "given.go", "handshake.go", "ready.go"},
 	{"guards.go"}, {"sharing.go"}, {"balance.go"}, {"pool.go", "dial.go"}, {"session.go"},
 	{"else.go"}, {"shelf.go"}, {"cache.go"}, {"call.go", "fetch.go"}, {"request.go"},
 	{"consumer.go", "deliver.go"},

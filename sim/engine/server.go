@@ -112,6 +112,13 @@ func (s *servers) reach(ti uint32) {
 // lineEnds goes on with a request that waited in a gate's queue.
 func (s *servers) lineEnds(gi uint32, woken bool) { s.heed(s.gates.lineEnds(gi, woken)) }
 
+// limitMoves goes on with the requests that waited for a question about a rate limit.
+func (s *servers) limitMoves(i uint32, tooLate bool) {
+	for _, t := range s.gates.limits.moves(i, tooLate) {
+		s.heed(s.gates.limited(t))
+	}
+}
+
 // heed does what a gate says of a request.
 func (s *servers) heed(ti uint32, v verdict, end EndKind) {
 	switch v {

@@ -21,7 +21,6 @@ type sharing struct {
 // sharer is what an instance knows of sharing.
 type sharer struct {
 	stream kernel.Stream
-	cutOff int32  // from Redis: faults under way
 	begun  []bool // of its edges: it has had an answer
 }
 
@@ -79,7 +78,7 @@ func (sh *sharing) exchange(i int32) {
 	s, now := &sh.of[i], sh.world.now
 	sh.world.queue.Push(now+exchangeEvery*3/4+int64(s.stream.Float64()*float64(exchangeEvery/2)), uint32(i),
 		kernel.Meta(evShare, 0))
-	if s.cutOff > 0 {
+	if sh.world.instances[i].cutOff > 0 {
 		return
 	}
 	for slot, k := range sh.world.nodeOf(i).edges {
@@ -108,7 +107,7 @@ func (sh *sharing) arrives(x uint32) {
 	s, slot := &sh.of[e.inst], sh.world.edges[e.edge].slot
 	now := time.Duration(sh.world.now)
 	switch {
-	case s.cutOff > 0:
+	case sh.world.instances[e.inst].cutOff > 0:
 	case !e.answered:
 		e.answered, e.granted = true, sh.pools[e.edge].Exchange(now, e.offer, !s.begun[slot])
 		sh.travels(x, s)

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
@@ -19,6 +20,8 @@ type topology struct {
 	nodes    []node // fleets, then services, in the order of the scenario
 	edges    []edge
 	programs int32 // instances of all nodes
+
+	limitTimeout time.Duration // for an answer of Redis about a limit
 }
 
 // node is a fleet or a service.
@@ -85,6 +88,9 @@ type edge struct {
 // newTopology lays out a variant of a scenario.
 func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
 	t := topology{scenario: s, variant: v}
+	if v.Guards != nil {
+		t.limitTimeout = v.Guards.Redis.WithDefaults().Timeout
+	}
 	services := s.ServicesOf(v)
 	index := make(map[string]int32, len(services))
 	for i := range s.Clients {

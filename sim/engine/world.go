@@ -36,6 +36,9 @@ const (
 	evScale               // an autoscaler looks at its service [nodes]
 	evShare               // an instance exchanges what it shares [instances]
 	evExchange            // an offer has come to Redis, or the answer to it has come back [exchanges]
+	evLeases              // a replica says that it lives, and brings back what it holds of limits [instances]
+	evLimitTrip           // a question about a limit has come to Redis, or the answer to it has come back [trips]
+	evLimitTimeout        // the answer to one has taken too long [trips]
 	evUnparked            // a call has waited for what another one fetches [parked calls]
 	evWindow              // a window of the run ends
 )
@@ -60,6 +63,7 @@ type world struct {
 type instance struct {
 	node     int32
 	restarts int32
+	cutOff   int32 // from Redis: faults under way
 	stream   kernel.Stream
 }
 

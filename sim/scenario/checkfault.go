@@ -85,8 +85,8 @@ func (c *faultChecker) strength() {
 		{kind == FlushFault && c.names.isService[target] && !c.s.caches(target), kind.String(),
 			strictyaml.Quote(target) + " is no cache", "set its cache, or hit one", nil},
 		{kind == RedisFault && (c.names.isService[target] || c.names.isFleet[target]) && !c.s.shares(target), kind.String(),
-			strictyaml.Quote(target) + " shares no retry budget in any variant",
-			"write fleet: true in the retryBudget of a service that it calls", nil},
+			strictyaml.Quote(target) + " shares nothing in any variant",
+			"write fleet: true in the retryBudget of a service that it calls, or in the rateLimit of its gates", nil},
 		{kind == SurgeFault && c.s.closed(target), kind.String(), strictyaml.Quote(target) +
 			" is a closed loop, which has no rate to raise", "write a fleet with rate or curve, or a second fleet with once",
 			nil},

@@ -12,8 +12,8 @@ type Redis struct {
 	Latency distribution.Distribution `yaml:"latency" example:"exponential 1ms"`
 }
 
-// shares reports whether the instances of a fleet or service share anything in any variant; of none named, whether any
-// do.
+// shares reports whether the instances of a fleet or service share a retry budget or the limit of their gates in any
+// variant; of none named, whether any do.
 func (s *Scenario) shares(name string) bool {
 	return slices.ContainsFunc(s.Variants, func(v Variant) bool {
 		does := func(caller string, calls []Call) bool {
@@ -22,6 +22,8 @@ func (s *Scenario) shares(name string) bool {
 			})
 		}
 		return slices.ContainsFunc(s.Clients, func(f Fleet) bool { return does(f.Name, f.Calls) }) ||
-			slices.ContainsFunc(s.ServicesOf(&v), func(x Service) bool { return does(x.Name, x.Calls) })
+			slices.ContainsFunc(s.ServicesOf(&v), func(x Service) bool {
+				return does(x.Name, x.Calls) || (name == "" || name == x.Name) && v.SharesLimit(x.Name)
+			})
 	})
 }

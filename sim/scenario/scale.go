@@ -322,6 +322,12 @@ func ownCalls(calls []Call) []Call {
 	return calls
 }
 
+// SharesLimit reports whether the gates of a service share their rate limit.
+func (v *Variant) SharesLimit(service string) bool {
+	p, ok := v.ProtectionOf(service)
+	return ok && p.RateLimit.Enabled() && p.RateLimit.Fleet
+}
+
 // SharesBudget reports whether the instances of a caller share the retry budget of their calls to a service.
 func (v *Variant) SharesBudget(caller, callee string) bool {
 	b := v.PolicyOf(caller, callee).RetryBudget

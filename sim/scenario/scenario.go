@@ -41,7 +41,7 @@ type Scenario struct {
 	// under abate's defaults.
 	Variants []Variant `yaml:"variants" keyed:"true"`
 	// Redis is what lies between instances and the Redis through which those of one client or service share retry budgets
-	// whose policy says fleet: true.
+	// and rate limits that say fleet: true.
 	Redis Redis `yaml:"redis"`
 	// Model holds the choices in which simulators differ.
 	Model Model `yaml:"model"`
