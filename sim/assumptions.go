@@ -200,9 +200,9 @@ func (l *assumptions) gate(x *scenario.Service, v *scenario.Variant) {
 	l.add(name+"refusalCost", x.RefusalCost.String(), x.RefusalCost == 0,
 		"what a refusal costs the workers while all of them are busy")
 	if p.RateLimit.Enabled() && p.RateLimit.Fleet {
-		l.add(name+"rateLimit.fleet", "batches, as production takes them", true, "what a replica takes, brings back and does "+
-			"without Redis is decided by its lease; Redis answers after its latency, never restarts, and what is under way when "+
-			"a fault cuts the way is lost")
+		l.add(name+"rateLimit.fleet", "batches, as production takes them", true, "what a replica takes, brings back and "+
+			"does without Redis is decided by its lease; Redis answers after its latency, never restarts, and what is under way "+
+			"when a fault cuts the way is lost")
 	}
 	if p.Shed.CPU > 0 {
 		l.add(name+"shed.cpu", "busy workers", true, "the share of the replica's workers that were busy, looked at every "+

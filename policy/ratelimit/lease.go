@@ -15,9 +15,9 @@ const (
 	least      = 10 * time.Millisecond  // that counts as passed between two questions
 )
 
-// Lease is what one instance knows and holds of one bucket that a fleet shares. The bucket itself is elsewhere, in Redis
-// as a rule; a [Pool] is one in this process. Losing a lease costs a question, and tokens until the bucket has filled up
-// again, never a limit.
+// Lease is what one instance knows and holds of one bucket that a fleet shares. The bucket itself is elsewhere, in
+// Redis as a rule; a [Pool] is one in this process. Losing a lease costs a question, and tokens until the bucket has
+// filled up again, never a limit.
 //
 // A key that is asked for now and then costs a question for each request. For a busy one the instance takes a batch of
 // tokens out of the bucket, as many as it used in the last 200 ms and at most its part of a quarter of the burst, and

@@ -92,8 +92,8 @@ func TestAnOutageIsOneWhenItIsCertainOrSeenTwice(t *testing.T) {
 	}
 }
 
-// playFleet plays instances that share a bucket, with questions that are answered at once, and outages of it. It returns
-// when what was admitted, in order.
+// playFleet plays instances that share a bucket, with questions that are answered at once, and outages of it. It
+// returns when what was admitted, in order.
 func playFleet(limit *ratelimit.Terms, instances int, r *rand.Rand, outage bool) (admitted []time.Duration) {
 	leases, pool := make([]ratelimit.Lease, instances), new(ratelimit.Pool)
 	outages := make([]ratelimit.Outage, instances)
@@ -141,8 +141,8 @@ func playFleet(limit *ratelimit.Terms, instances int, r *rand.Rand, outage bool)
 	return admitted
 }
 
-// The bound that Limiter in adapter/abateredis promises: any window sees at most 1¼ bursts and what the limit grants in it, also over
-// outages of the bucket.
+// The bound that Limiter in adapter/abateredis promises: any window sees at most 1¼ bursts and what the limit grants in
+// it, also over outages of the bucket.
 func TestAFleetStaysWithinOneAndAQuarterBursts(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -47,9 +47,9 @@ type Census struct {
 	fewer time.Duration // since when all counts were lower than seen, 0 if the last was not
 }
 
-// Count takes in how many there are now, 0 when nobody could be asked. Fewer are believed only when they have been fewer
-// for [AliveFor] in which somebody could be asked: a Redis that was restarted empty counts one, and then the others come
-// back.
+// Count takes in how many there are now, 0 when nobody could be asked. Fewer are believed only when they have been
+// fewer for [AliveFor] in which somebody could be asked: a Redis that was restarted empty counts one, and then the
+// others come back.
 func (c *Census) Count(now time.Duration, n int64) {
 	switch {
 	case n == 0:

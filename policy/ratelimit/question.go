@@ -12,8 +12,8 @@ type Question struct {
 }
 
 // Ask works out what to ask for: need for the request that asks, waiting for those beside it, and a batch, of which
-// there are as many as instances. A request brings back what is left of the last batch; in the background need is 0, and
-// the batch goes on.
+// there are as many as instances. A request brings back what is left of the last batch; in the background need is 0,
+// and the batch goes on.
 func (l *Lease) Ask(now time.Duration, t *Terms, need, waiting, instances int64) Question {
 	q := Question{Need: need, Want: need + waiting}
 	l.settle(now, t, &q)
@@ -60,8 +60,8 @@ func (l *Lease) settle(now time.Duration, t *Terms, q *Question) {
 }
 
 // Answered takes in what the bucket gave, 0 or at least what was needed, and what it has left. over reports whether the
-// fleet shares the bucket again, in which case the instance's own share ends. rnd are 64 uniform random bits. It returns
-// the decision about the request that asked.
+// fleet shares the bucket again, in which case the instance's own share ends. rnd are 64 uniform random bits. It
+// returns the decision about the request that asked.
 func (l *Lease) Answered(now time.Duration, t *Terms, q Question, given, left int64, over bool, rnd uint64) Decision {
 	granted := given >= q.Need
 	k := &known{left: left, at: now, expires: now + leaseLife}

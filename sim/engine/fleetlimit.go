@@ -11,9 +11,10 @@ import (
 	"github.com/abate-go/abate/sim/kernel"
 )
 
-// fleetLimits are the rate limits that the replicas of a service share through Redis. What a replica decides and asks is
-// its ratelimit.Lease's, whether it asks is the guard's in front of Redis, and what Redis answers a ratelimit.Pool's.
-// Here is what adapter/abateredis does of it: who waits for whose question, when something is brought back.
+// fleetLimits are the rate limits that the replicas of a service share through Redis. What a replica decides and asks
+// is its ratelimit.Lease's, whether it asks is the guard's in front of Redis, and what Redis answers a
+// ratelimit.Pool's. Here is what adapter/abateredis does of it: who waits for whose question, when something is brought
+// back.
 type fleetLimits struct {
 	world    *world
 	replicas []replica
@@ -209,8 +210,8 @@ func (f *fleetLimits) travel(i uint32) {
 	w.queue.Push(w.now+delay, i, kernel.Meta(evLimitTrip, f.trips.generation(i)))
 }
 
-// moves is a question or an answer that has travelled, or the end of the time that its asker has for it. It returns what
-// becomes of requests that waited.
+// moves is a question or an answer that has travelled, or the end of the time that its asker has for it. It returns
+// what becomes of requests that waited.
 func (f *fleetLimits) moves(i uint32, tooLate bool) []told {
 	f.told = f.told[:0]
 	if tooLate {
@@ -333,7 +334,8 @@ func (f *fleetLimits) keep(i int32, era uint32) {
 	if h.era != era {
 		return
 	}
-	w.queue.Push(w.now+leaseSweep*3/4+int64(h.stream.Float64()*float64(leaseSweep/2)), uint32(i), kernel.Meta(evLeases, era))
+	next := w.now + leaseSweep*3/4 + int64(h.stream.Float64()*float64(leaseSweep/2))
+	w.queue.Push(next, uint32(i), kernel.Meta(evLeases, era))
 	if f.replicas[i].refuse > 0 { // it is down
 		return
 	}
