@@ -201,8 +201,8 @@ func (l *assumptions) gate(x *scenario.Service, v *scenario.Variant) {
 		"what a refusal costs the workers while all of them are busy")
 	if p.RateLimit.Enabled() && p.RateLimit.Fleet {
 		l.add(name+"rateLimit.fleet", "batches, as production takes them", true, "what a replica takes, brings back and "+
-			"does without Redis is decided by its lease; Redis answers after its latency, never restarts, and what is under way "+
-			"when a fault cuts the way is lost")
+			"does without Redis is decided by its lease; Redis answers after its latency, never restarts, and what is under "+
+			"way when a fault cuts the way is lost")
 	}
 	if p.Shed.CPU > 0 {
 		l.add(name+"shed.cpu", "busy workers", true, "the share of the replica's workers that were busy, looked at every "+
@@ -227,6 +227,11 @@ func (l *assumptions) calls(path, caller string, calls []scenario.Call, v *scena
 			l.add(path+".calls."+c.To+".retryBudget.fleet", "exchanged every 200 ms", true, "what an instance offers and asks "+
 				"for is decided by its budget; Redis answers after its latency, and what is under way when a fault cuts the way "+
 				"is lost")
+		}
+		if c := &calls[i]; v.SharesFindings(caller, c.To) {
+			l.add(path+".calls."+c.To+".circuitBreaker.fleet", "published every 250 ms", true, "what is worth telling, and what "+
+				"an instance makes of it, is decided by its breaker; all others hear it at one moment, after the latency to Redis "+
+				"and back, and one that could not be reached hears the next one")
 		}
 		if c := &calls[i]; v.NaiveCall(caller, c) {
 			l.add(path+".calls."+c.To+".naive", "true", false, "no deadline, attempt number, priority or allowance is sent, "+
@@ -279,8 +284,7 @@ func NotModelled(s *scenario.Scenario) []string {
 			"given",
 		"deadlines across hops: a service does not know how long its caller will wait, unless it stands behind a gate or "+
 			"its queue has dropExpired",
-		"idempotency, authentication, TLS and routes of a gate: every request is new, known and trusted",
-		"breakers that share findings through Redis (fleet: true): each has its own; retry budgets do share")
+		"idempotency, authentication, TLS and routes of a gate: every request is new, known and trusted")
 	if slices.ContainsFunc(s.Clients, func(f scenario.Fleet) bool { return f.Consumes() }) {
 		list = append(list, "rebalances, consumers and brokers that fail, fetches and commits: no partition changes hands, "+
 			"and no message is lost or delivered twice on the way")

@@ -22,6 +22,7 @@ type Engine struct {
 	servers     servers
 	guards      guards
 	sharing     sharing
+	findings    findings
 	balancers   balancers
 	connections connections
 	sessions    sessions
@@ -57,6 +58,7 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 		crowd: crowd}
 	e.guards = guards{world: w, rec: rec, of: make([][]*abate.Guard, n)}
 	e.sharing = sharing{world: w, guards: &e.guards}
+	e.findings = findings{world: w, guards: &e.guards}
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,
 		pools: make([][]pool, n), dialers: make([][]*abate.Guard, n)}
 	e.sessions = sessions{world: w, rec: rec, servers: &e.servers, connections: &e.connections}
@@ -91,6 +93,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.gates.reset()
 	err := errors.Join(e.servers.reset(), e.guards.reset(), e.connections.reset())
 	e.sharing.reset()
+	e.findings.reset()
 	e.sessions.reset()
 	e.balancers.reset()
 	e.caches.reset()
@@ -228,6 +231,10 @@ func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 		e.sharing.exchange(int32(i))
 	case evExchange:
 		e.sharing.arrives(i)
+	case evFinding:
+		e.findings.look(int32(i))
+	case evFound:
+		e.findings.arrives(i)
 	case evLeases:
 		e.limits.keep(int32(i), generation)
 	case evLimitTrip, evLimitTimeout:
@@ -260,6 +267,7 @@ func (e *Engine) begin() {
 	e.faults.begin()
 	e.lives.begin()
 	e.sharing.begin()
+	e.findings.begin()
 	e.fleets.begin()
 }
 

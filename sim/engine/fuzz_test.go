@@ -137,7 +137,7 @@ func (d *dice) policy() string {
 		d.maybe("retryBudget: {disabled: true}", "retryBudget: {kind: tokens}", "retryBudget: {kind: adaptive}",
 			"retryBudget: {fleet: true, reserve: 3}"),
 		d.maybe("circuitBreaker: {disabled: true}", "circuitBreaker: {failureThreshold: 3, slowCallRateThreshold: 0.5, "+
-			"slowCallDurationThreshold: 50ms}"),
+			"slowCallDurationThreshold: 50ms}", "circuitBreaker: {failureThreshold: 3, fleet: true}"),
 		d.pick("", d.kafka()), d.maybe("bulkhead: {maxConcurrentCalls: 3}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: "+
 			"4, maxWait: 60ms}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 9, order: lifo}"),
 		d.maybe("hedge: {delay: 20ms, maxHedges: 2}", "hedge: {quantile: 0.9}"),
@@ -183,19 +183,22 @@ func (d *dice) scenario() string {
 	for range d.roll(4) {
 		faults = append(faults, d.fault())
 	}
-	b.WriteString("faults: [" + strings.Join(faults, ", ") + "]\n")
 	services := "c: {" + d.policy() + "}"
 	if strings.Contains(b.String(), "connect: connections") {
 		services = list(services, "connections: {"+list("preset: connections", d.maybe("attemptTimeout: 4ms"),
 			d.maybe("pacing: {disabled: true}", "pacing: {perSecond: 50, burst: 2}"), d.maybe("maxRetries: 9"))+"}")
 	}
 	policy := "defaults: {" + d.policy() + "}, services: {" + services + "}" + d.protect()
-	if strings.Contains(policy, "fleet: true, reserve") {
+	if strings.Contains(policy, "fleet: true") {
 		if !strings.Contains(policy, "redis:") {
 			policy += ", redis: {embedded: true}"
 		}
 		b.WriteString(d.maybe("redis: {latency: exponential 20ms}\n"))
+		if _, gate, _ := strings.Cut(policy, ", c: {shed"); strings.Contains(gate, "fleet: true") {
+			faults = append(faults, d.pick("{redis: c, at: 1s, for: 1500ms}", "{redis: c, at: 2s, for: 400ms}"))
+		}
 	}
+	b.WriteString("faults: [" + strings.Join(faults, ", ") + "]\n")
 	b.WriteString("variants:\n  x: {policy: {" + policy + "}}\n")
 	return b.String()
 }

@@ -74,6 +74,7 @@ type edge struct {
 	hedges         bool
 	gated          bool // the callee has gates
 	shares         bool // the instances of the caller share their retry budget
+	advises        bool // and what their breakers find out
 	pooled         bool // an attempt needs a connection
 	balances       bool // each instance of the caller chooses the replica, see balancers
 	policy         abate.Policy
@@ -214,7 +215,7 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 		naive:  t.variant.NaiveCall(name, c),
 		policy: p.Policy, redelivery: p.Kafka,
 	}
-	k.shares = t.variant.SharesBudget(name, c.To)
+	k.shares, k.advises = t.variant.SharesBudget(name, c.To), t.variant.SharesFindings(name, c.To)
 	holds := t.nodes[caller].fleet != nil && t.nodes[caller].fleet.HoldsSessions()
 	k.pooled = c.Pool > 0 || holds
 	k.balances = t.nodes[callee].count > 1 && t.nodes[callee].service.Balancing == scenario.LeastRequest

@@ -36,6 +36,8 @@ const (
 	evScale               // an autoscaler looks at its service [nodes]
 	evShare               // an instance exchanges what it shares [instances]
 	evExchange            // an offer has come to Redis, or the answer to it has come back [exchanges]
+	evFinding             // an instance looks what its breakers have found [instances]
+	evFound               // the others hear it [findings]
 	evLeases              // a replica says that it lives, and brings back what it holds of limits [instances]
 	evLimitTrip           // a question about a limit has come to Redis, or the answer to it has come back [trips]
 	evLimitTimeout        // the answer to one has taken too long [trips]

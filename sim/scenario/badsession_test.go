@@ -13,14 +13,14 @@ func init() {
 			`:4:41: services.db.connections.whenFull: has no effect without max; remove it`,
 		},
 		"redis-nobody": {
-			`:2:8: redis: has no effect, because nobody shares a retry budget or a rate limit; write fleet: true in the ` +
-				`retryBudget of a policy, or remove it`,
-			`:5:35: faults[0].redis: "shop" shares nothing in any variant; write fleet: true in the retryBudget of a ` +
-				`service that it calls, or in the rateLimit of its gates`,
+			`:2:8: redis: has no effect, because nobody shares anything; write fleet: true in the retryBudget of a policy, ` +
+				`or remove it`,
+			`:5:35: faults[0].redis: "shop" shares nothing in any variant; write fleet: true in the retryBudget or ` +
+				`circuitBreaker of a service that it calls, or in the rateLimit of its gates`,
 			`:5:67: faults[1].redis: no such service or fleet "sho"; did you mean shop?`,
 			`:5:73: faults[2].for: is missing; for example for: 30s`,
-			`:5:89: faults[2].redis: "db" shares nothing in any variant; write fleet: true in the retryBudget of a ` +
-				`service that it calls, or in the rateLimit of its gates`,
+			`:5:89: faults[2].redis: "db" shares nothing in any variant; write fleet: true in the retryBudget or ` +
+				`circuitBreaker of a service that it calls, or in the rateLimit of its gates`,
 			`:5:99: faults[2].rate: does not belong to redis; remove it; allowed: at, for, share`,
 		},
 		"session-alone": {

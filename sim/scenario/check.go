@@ -33,7 +33,7 @@ func (c *checker) check() {
 			"for example services: {payment: {workers: 50, serviceTime: exponential 50ms}}", nil},
 	})
 	c.obey("", []rule{
-		{c.Has("redis") && !s.shares(""), "redis", "has no effect, because nobody shares a retry budget or a rate limit",
+		{c.Has("redis") && !s.shares(""), "redis", "has no effect, because nobody shares anything",
 			"write fleet: true in the retryBudget of a policy, or remove it", nil},
 	})
 	c.names.check(c.mistakes)

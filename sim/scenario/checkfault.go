@@ -86,7 +86,8 @@ func (c *faultChecker) strength() {
 			strictyaml.Quote(target) + " is no cache", "set its cache, or hit one", nil},
 		{kind == RedisFault && (c.names.isService[target] || c.names.isFleet[target]) && !c.s.shares(target), kind.String(),
 			strictyaml.Quote(target) + " shares nothing in any variant",
-			"write fleet: true in the retryBudget of a service that it calls, or in the rateLimit of its gates", nil},
+			"write fleet: true in the retryBudget or circuitBreaker of a service that it calls, or in the rateLimit of its " +
+				"gates", nil},
 		{kind == SurgeFault && c.s.closed(target), kind.String(), strictyaml.Quote(target) +
 			" is a closed loop, which has no rate to raise", "write a fleet with rate or curve, or a second fleet with once",
 			nil},

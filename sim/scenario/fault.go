@@ -37,8 +37,8 @@ type Fault struct {
 	Surge string `yaml:"surge" example:"checkout"`
 	// Flush: replicas of a cache lose all that they hold, at one moment.
 	Flush string `yaml:"flush" example:"cache"`
-	// Redis: the instances of the service or fleet cannot reach the Redis through which they share their retry budgets, or
-	// the rate limit of their gates.
+	// Redis: the instances of the service or fleet cannot reach the Redis through which they share their retry budgets,
+	// what their breakers find out, or the rate limit of their gates.
 	Redis string `yaml:"redis" example:"checkout"`
 	// Operator: somebody acts on the service or fleet: see action.
 	Operator string `yaml:"operator" example:"checkout"`

@@ -40,8 +40,8 @@ type Scenario struct {
 	// Variants are the policies to compare, on the same random numbers. Without any, one variant called "default" runs
 	// under abate's defaults.
 	Variants []Variant `yaml:"variants" keyed:"true"`
-	// Redis is what lies between instances and the Redis through which those of one client or service share retry budgets
-	// and rate limits that say fleet: true.
+	// Redis is what lies between instances and the Redis through which those of one client or service share retry
+	// budgets, rate limits and what circuit breakers find out, where they say fleet: true.
 	Redis Redis `yaml:"redis"`
 	// Model holds the choices in which simulators differ.
 	Model Model `yaml:"model"`
