@@ -229,9 +229,9 @@ func (l *assumptions) calls(path, caller string, calls []scenario.Call, v *scena
 				"is lost")
 		}
 		if c := &calls[i]; v.SharesFindings(caller, c.To) {
-			l.add(path+".calls."+c.To+".circuitBreaker.fleet", "published every 250 ms", true, "what is worth telling, and what "+
-				"an instance makes of it, is decided by its breaker; all others hear it at one moment, after the latency to Redis "+
-				"and back, and one that could not be reached hears the next one")
+			l.add(path+".calls."+c.To+".circuitBreaker.fleet", "published every 250 ms", true, "what is worth telling, and "+
+				"what an instance makes of it, is decided by its breaker; all others hear it at one moment, after the latency to "+
+				"Redis and back, and one that could not be reached hears the next one")
 		}
 		if c := &calls[i]; v.NaiveCall(caller, c) {
 			l.add(path+".calls."+c.To+".naive", "true", false, "no deadline, attempt number, priority or allowance is sent, "+

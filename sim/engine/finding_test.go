@@ -17,8 +17,8 @@ variants:
   only:
     policy:
       redis: {embedded: true}
-      defaults: {maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {failureThreshold: 5, waitDurationInOpenState: 20s,
-        FLEET}}
+      defaults: {maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {
+        failureThreshold: 5, waitDurationInOpenState: 20s, FLEET}}
 `
 
 // Five failures of one instance are enough for all, where they can hear of it.

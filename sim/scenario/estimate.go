@@ -378,3 +378,10 @@ func (e *estimator) population(f *Fleet) {
 	e.events += load.total + float64(3*attempts) + slots
 	e.bytes += float64(max(f.Users, f.Once)*userBytes) + slots*64
 }
+
+// SharesFindings reports whether the instances of a caller tell each other what the breakers of their calls to a
+// service find out.
+func (v *Variant) SharesFindings(caller, callee string) bool {
+	b := v.PolicyOf(caller, callee).CircuitBreaker
+	return b.Enabled() && b.Fleet
+}

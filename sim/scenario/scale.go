@@ -322,13 +322,6 @@ func ownCalls(calls []Call) []Call {
 	return calls
 }
 
-// SharesFindings reports whether the instances of a caller tell each other what the breakers of their calls to a service
-// find out.
-func (v *Variant) SharesFindings(caller, callee string) bool {
-	b := v.PolicyOf(caller, callee).CircuitBreaker
-	return b.Enabled() && b.Fleet
-}
-
 // SharesLimit reports whether the gates of a service share their rate limit.
 func (v *Variant) SharesLimit(service string) bool {
 	p, ok := v.ProtectionOf(service)
