@@ -56,7 +56,9 @@ take all CPUs that the node has. */}}
 {{- define "abate.sidecar" -}}
 name: abate
 image: {{ include "abate.image" . }}
-imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- with .Values.image.pullPolicy }}
+imagePullPolicy: {{ . }}
+{{- end }}
 restartPolicy: Always
 args:
   - proxy
