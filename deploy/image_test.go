@@ -174,6 +174,7 @@ func TestImageIsOneStaticBinaryThatDoesWhatTheManifestsSay(t *testing.T) {
 	if runtime.GOOS != "linux" { // where the image cannot run either
 		return
 	}
+	injects(t, binary)
 	holds(t, func(b *bundle) (p problems) {
 		for _, w := range workloads(b, &p) {
 			if c, _ := w.mounted(b, &p); c != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -43,7 +44,7 @@ type object struct {
 var decoder = func() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme, admissionv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err)
@@ -116,7 +117,8 @@ func (p *problems) unless(ok bool, where, format string, args ...any) {
 // edit changes one word of a manifest into a mistake, and says what a rule must answer.
 type edit struct{ file, old, new, want string }
 
-// holds runs a rule on every manifest as it is, and on a copy with each of the edits, which the rule must notice.
+// holds runs a rule on every manifest as it is, on what the Helm chart makes, and on a copy with each of the edits,
+// which the rule must notice.
 func holds(t *testing.T, rule func(*bundle) problems, edits ...edit) {
 	t.Helper()
 	files, err := filepath.Glob("kubernetes/*.yaml")
@@ -130,6 +132,11 @@ func holds(t *testing.T, rule func(*bundle) problems, edits ...edit) {
 		}
 		for _, problem := range rule(b) {
 			t.Error(problem)
+		}
+	}
+	for _, b := range ofChart(t) {
+		for _, problem := range rule(b) {
+			t.Error("helm:", problem)
 		}
 	}
 	for _, e := range edits {

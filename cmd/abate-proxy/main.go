@@ -6,6 +6,7 @@ import (
 	"github.com/abate-go/abate/cmd/internal/basics"
 	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/cmd/internal/clients"
+	"github.com/abate-go/abate/cmd/internal/inject"
 	"github.com/abate-go/abate/cmd/internal/sidecar"
 	"github.com/abate-go/abate/proxy/sharing"
 )
@@ -24,6 +25,7 @@ func program() *cli.Program {
 			{Name: "wait", Summary: "wait until databases and services answer, then become a program", Run: waits.WaitCommand},
 			{Name: "probe", Summary: "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)",
 				Run: basics.ProbeCommand},
+			{Name: "inject", Summary: "put the sidecar into new pods: a webhook of Kubernetes", Run: inject.Command},
 			{Name: "check", Summary: "check policy files and print the policy in force", Run: basics.CheckCommand},
 		}}
 	for _, moved := range []string{"drill", "sim", "tune", "top", "dlq", "export"} {
