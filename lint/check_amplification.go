@@ -35,7 +35,12 @@ func (r *run) amplification() {
 				proved[b.Service] = loudest{b, root}
 			}
 			if w, seen := worst[b.Service]; root.Worst > r.o.MaxAmplification && (!seen || root.Worst > w.r.Worst) {
-				worst[b.Service] = loudest{b, root}
+				if !root.Known { // F702 says what is not known; here is what else there is
+					root.Worst = r.amplified.written(b, root)
+				}
+				if root.Worst > r.o.MaxAmplification && (!seen || root.Worst > w.r.Worst) {
+					worst[b.Service] = loudest{b, root}
+				}
 			}
 		}
 	}
@@ -86,11 +91,12 @@ func (r *run) proved(l loudest, path bool) {
 	if i, ok := r.g.index[l.b.Service]; ok {
 		one.At = r.g.services[i].At
 	}
-	way := ""
+	way, budgeted := "", false
 	if path {
 		hops := r.amplified.Path(l.b, l.r, false)
 		var cause *topology.Layer
 		way, cause = r.describe(hops, &one, l.r.Proved)
+		budgeted = paidFor(hops)
 		if cause != nil {
 			by, n := mostTries(cause, topology.AllMethods, anything)
 			if one.At = cause.At; by != nil {
@@ -110,7 +116,27 @@ func (r *run) proved(l loudest, path bool) {
 			one.Severity = Warning // one request can, and an outage cannot
 		}
 	}
+	if budgeted {
+		one.Severity = Warning
+	}
 	r.report(one)
+}
+
+// paidFor reports whether every layer of a path that repeats has a budget by ratio, so that an outage cannot bring the
+// number about, whatever one request can. The floors of the budgets are not counted: they are for low rates.
+func paidFor(hops []Hop) bool {
+	repeats := false
+	for _, h := range hops {
+		for _, f := range h.Factors {
+			if f.Times > 1 {
+				repeats = true
+				if ratio, known := f.Layer.Budget.Ratio.Get(); !known || ratio > 1 {
+					return false
+				}
+			}
+		}
+	}
+	return repeats
 }
 
 func (b RootBound) at() string {
@@ -203,7 +229,7 @@ func (r *run) unproved(l loudest, path bool) {
 	}
 	way := ""
 	if path {
-		hops := r.amplified.Path(l.b, l.r, true)
+		hops := r.amplified.path(l.b, l.r, assumed{worst: true, methods: l.b.Methods, written: !l.r.Known})
 		way, _ = r.describe(hops, &one, 0)
 		for _, h := range hops[min(1, len(hops)):] {
 			i, ok := r.g.index[h.Call.From]
@@ -223,7 +249,7 @@ func (r *run) unproved(l loudest, path bool) {
 		"case %s%s; the limit is %s", l.r.at(), plural(int(l.r.Proved), "attempt", "attempts"), l.b.Service,
 		outcomes(l.b.Outcomes),
 		upTo(l.r.Worst), way, number(r.o.MaxAmplification)); !l.r.Known {
-		one.Message += "; a value on the way is not known"
+		one.Message += "; a value on the way is not known, and counts as the least here"
 	}
 	r.report(one)
 }

@@ -10,7 +10,7 @@ import (
 
 // sameEdge is F103: several layers retry one call.
 func (r *run) sameEdge() {
-	e := r.amplified.tracker(false, topology.AllMethods)
+	e := r.amplified.tracker(assumed{methods: topology.AllMethods})
 	e.track = func(int, float64, []Factor) {}
 	for c := range r.g.calls {
 		call := &r.g.calls[c]
@@ -75,7 +75,7 @@ const collateralLimit = 3
 // collateral is F104: healthy services are called again with those that fail.
 func (r *run) collateral() {
 	for u := range r.g.services {
-		if r.g.below[u] >= 0 || len(r.g.in[u]) == 0 || len(r.g.out[u]) < 2 {
+		if r.g.below[u] >= 0 || len(r.g.in[u]) == 0 || len(r.g.out[u]) < 2 || r.g.services[u].Proxy {
 			continue
 		}
 		gives, known := answers(r.g.services[u].AnswersWith)
@@ -195,12 +195,17 @@ func (r *run) unlimited() {
 		if l.Kind == topology.Connection || strings.Contains(strings.ToLower(l.Match.Other), "upgrade") {
 			continue
 		}
-		r.report(Finding{Rule: "F204", At: place(l.Overall, l), Subject: subject(e, l, "overall"),
+		one := Finding{Rule: "F204", At: place(l.Overall, l), Subject: subject(e, l, "overall"),
 			Effect: float64(len(e.call.Layers)),
 			Message: fmt.Sprintf("nothing ends the call %s when %s hangs: no layer of it has a limit of time, nor has any "+
 				"call above it",
 				e.way(), e.call.To),
-			Fix: "set a limit for the whole call, less than its callers wait", Assumptions: assumptions(l, l.Overall, l.PerTry)})
+			Fix: "set a limit for the whole call, less than its callers wait", Assumptions: append(assumptions(l, l.Overall,
+				l.PerTry), "no program on the way sets a limit of its own in code")}
+		if l.Overall.Origin == topology.Written { // somebody decided on no limit, and may have had a stream in mind
+			one.Severity = Note
+		}
+		r.report(one)
 	}
 }
 

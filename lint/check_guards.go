@@ -14,7 +14,7 @@ import (
 const manyConcurrent = 1024
 
 // budget is F403 to F405: what bounds the retries of all calls together. What never reached the callee loads nobody
-// when it is repeated, so it does not count.
+// when it is repeated, so it does not count; nor does a default of a mesh that besides repeats two codes of gRPC only.
 func (r *run) budget(e *edge, l *topology.Layer) {
 	b := &l.Budget
 	by, n := mostTries(l, topology.AllMethods, processed)
@@ -23,7 +23,8 @@ func (r *run) budget(e *edge, l *topology.Layer) {
 	}
 	rated := !b.Ratio.IsZero() || !b.Share.IsZero() || !b.Tokens.IsZero()
 	m, capped := b.Concurrent.Get()
-	if capped && m >= manyConcurrent && !rated {
+	chosen, _ := mostTries(l, topology.AllMethods, executed)
+	if capped && m >= manyConcurrent && !rated && (by.Tries.Origin != topology.Default || chosen != nil) {
 		r.report(Finding{Rule: "F403", At: place(b.Concurrent, l), Subject: subject(e, l, "budget"), Effect: float64(n),
 			Message: fmt.Sprintf("nothing bounds the retries of %s together: it has no retry budget, and its cap on "+
 				"concurrent retries is %s", name(l), concurrent(m)),
@@ -136,7 +137,8 @@ func (r *run) bounds(e *edge, l *topology.Layer) {
 			Assumptions: assumptions(l, l.Limits.Requests, l.Limits.Pending, l.Limits.Connections)})
 	}
 	if stops, known := l.Cancels.Get(); known && !stops {
-		if by, n := mostTries(l, topology.AllMethods, anything); by != nil {
+		// Connections that nobody accepts are work for nobody in any case.
+		if by, n := mostTries(l, topology.AllMethods, processed); by != nil {
 			r.report(Finding{Rule: "F209", At: place(l.Cancels, l), Subject: subject(e, l, "cancels"), Effect: float64(n),
 				Message:     fmt.Sprintf("%s goes on with its tries (%s) after its caller has left", name(l), triesText(n)),
 				Fix:         "have it stop when its caller leaves (HAProxy: option abortonclose)",

@@ -29,6 +29,9 @@ type Service struct {
 	// shares it among its own calls: its gate trusts its callers.
 	CallTree Value[bool] `yaml:"callTree,omitempty"`
 	Database bool        `yaml:"database,omitempty"`
+	// Proxy reports that it passes each request on to one of the services that it calls: its calls are alternatives, and
+	// not steps of one request.
+	Proxy bool `yaml:"proxy,omitempty"`
 }
 
 // Call is one edge: each request that From handles makes PerRequest calls of To.
