@@ -78,8 +78,12 @@ func (r *run) remarks() {
 		if subject == "" {
 			subject = m.Text
 		}
-		r.report(Finding{Rule: m.Rule, At: m.At, Subject: subject, Message: oneLine(m.Text), Fix: m.Fix,
-			Severity: severity(m.Rule)})
+		one := Finding{Rule: m.Rule, At: m.At, Subject: subject, Message: oneLine(m.Text), Fix: m.Fix,
+			Severity: severity(m.Rule)}
+		if m.Assumed != "" {
+			one.Severity, one.Assumptions = min(one.Severity, Warning), []string{m.Assumed}
+		}
+		r.report(one)
 	}
 }
 

@@ -66,6 +66,8 @@ type Remark struct {
 	Subject string   `yaml:"subject,omitempty"` // the same when lines move: "VirtualService shop/orders retryOn"
 	Text    string   `yaml:"text"`              // what is wrong, one sentence
 	Fix     string   `yaml:"fix,omitempty"`     // what to do, one sentence
+	// Assumed is what the remark rests on and no file says. A finding that rests on something is no error.
+	Assumed string `yaml:"assumed,omitempty"`
 }
 
 // Add appends everything of other to f.

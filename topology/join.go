@@ -131,8 +131,8 @@ func (j *joining) service(name, namespace string, at Position) (string, bool) {
 func (j *joining) call(c Call) {
 	from, ok := j.service(c.From, "", c.At)
 	to, known := j.service(c.To, "", c.At)
-	if !ok || !known {
-		return
+	if !ok || !known || from == to && from != "" && c.PerRequest.Origin == Assumed {
+		return // a service is told its own address so that it can pass it on
 	}
 	c.From, c.To, c.Layers = from, to, slices.Clone(c.Layers)
 	for i := range j.out.Calls {

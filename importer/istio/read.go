@@ -120,6 +120,9 @@ func (r *reader) conflicts() {
 			if other.Name != v.Name || other.Namespace != v.Namespace {
 				r.remark("F603", h.At(), v.String()+" host "+h.Text(), "the host "+h.Text()+" is that of "+other.String()+
 					" ("+other.At.String()+") too; for sidecars only the older of the two holds", "put the routes of both into one")
+				if other.At.File != h.At().File { // files of one folder may be meant as alternatives
+					r.form.Remarks[len(r.form.Remarks)-1].Assumed = "both files are applied to one cluster"
+				}
 			}
 		}
 	}
