@@ -183,7 +183,7 @@ var extensions = []string{".yaml", ".yml", ".json", ".jsonl", ".tmpl", ".tpl", "
 var programs = []string{".go", ".java", ".py", ".js", ".jsx", ".ts", ".tsx", ".md", ".html", ".css", ".scss", ".xml",
 	".sh", ".rb", ".php", ".cs", ".kt", ".scala", ".rs", ".c", ".h", ".cc", ".proto", ".sql", ".csv", ".lock", ".sum",
 	".mod",
-	".svg", ".log", ".ipynb", ".map"}
+	".svg", ".log", ".ipynb", ".map", ".t", ".pl", ".lua", ".bats", ".feature"}
 
 // builds are names of files that say how something is built.
 var builds = regexp.MustCompile(`(?i)^((gnu)?makefile|dockerfile|containerfile|jenkinsfile|vagrantfile|tiltfile|` +

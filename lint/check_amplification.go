@@ -31,17 +31,11 @@ func (r *run) amplification() {
 	proved, worst := map[string]loudest{}, map[string]loudest{}
 	for _, b := range r.amplified.Bounds {
 		for _, root := range b.Roots {
-			if p, seen := proved[b.Service]; root.Proved > r.o.MaxAmplification && (!seen || root.Proved > p.r.Proved) {
-				proved[b.Service] = loudest{b, root}
+			r.keep(proved, loudest{b, root}, root.Proved, func(l loudest) float64 { return l.r.Proved })
+			if root.Worst > r.o.MaxAmplification && !root.Known { // F702 says what is not known; here is what else there is
+				root.Worst = r.amplified.written(b, root)
 			}
-			if w, seen := worst[b.Service]; root.Worst > r.o.MaxAmplification && (!seen || root.Worst > w.r.Worst) {
-				if !root.Known { // F702 says what is not known; here is what else there is
-					root.Worst = r.amplified.written(b, root)
-				}
-				if root.Worst > r.o.MaxAmplification && (!seen || root.Worst > w.r.Worst) {
-					worst[b.Service] = loudest{b, root}
-				}
-			}
+			r.keep(worst, loudest{b, root}, root.Worst, func(l loudest) float64 { return l.r.Worst })
 		}
 	}
 	for i, l := range byNumber(proved, func(l loudest) float64 { return l.r.Proved }) {
@@ -50,6 +44,16 @@ func (r *run) amplification() {
 	}
 	for i, l := range byNumber(worst, func(l loudest) float64 { return l.r.Worst }) {
 		r.unproved(l, i < maxPaths && r.hops < maxHops)
+	}
+}
+
+// keep notes a bound above the limit, if it is the loudest of its service. One of requests that arrive comes before one
+// of connections that nobody accepts.
+func (r *run) keep(of map[string]loudest, l loudest, n float64, number func(loudest) float64) {
+	was, seen := of[l.b.Service]
+	idle, wasIdle := l.b.unsent(), was.b.unsent()
+	if n > r.o.MaxAmplification && (!seen || !idle && wasIdle || idle == wasIdle && n > number(was)) {
+		of[l.b.Service] = l
 	}
 }
 
@@ -116,11 +120,14 @@ func (r *run) proved(l loudest, path bool) {
 			one.Severity = Warning // one request can, and an outage cannot
 		}
 	}
-	if budgeted {
+	if budgeted || l.b.unsent() {
 		one.Severity = Warning
 	}
 	r.report(one)
 }
+
+// unsent reports that a bound is about connections that nobody accepts: its attempts load nobody.
+func (b Bound) unsent() bool { return !slices.ContainsFunc(b.Outcomes, processed) }
 
 // paidFor reports whether every layer of a path that repeats has a budget by ratio, so that an outage cannot bring the
 // number about, whatever one request can. The floors of the budgets are not counted: they are for low rates.

@@ -43,7 +43,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		r.sort(d)
 	}
 	r.version = r.mesh.version
-	if r.version.IsZero() || assume.Versions["istio"] != "" {
+	if r.version.IsZero() || r.mesh.several || assume.Versions["istio"] != "" {
 		r.version = assume.Version("istio", latest)
 	}
 	r.who = "Istio " + r.version.V

@@ -39,11 +39,11 @@ func (r *reader) retries(l *topology.Layer, o source.Resource) {
 	at := o.Root.Get("metadata", "annotations").At()
 	tries := envoywords.Or(r.limit(o), topology.DefaultOf(1+oneRetry, r.who, at))
 	l.PerTry = read(r, o.Annotation(retryPrefix+"timeout"), source.Duration)
-	if !l.PerTry.IsZero() {
-		on := o.Annotation(retryPrefix + "timeout")
-		l.Repeats = append(l.Repeats, topology.Repeat{On: []topology.Outcome{topology.Hang}, Tries: tries, Word: on.Text(),
-			At: on.At()})
+	hang := topology.Repeat{On: []topology.Outcome{topology.Hang}, Tries: tries, At: at}
+	if on := o.Annotation(retryPrefix + "timeout"); on.Exists() {
+		hang.Word, hang.At = on.Text(), on.At()
 	}
+	l.Repeats = append(l.Repeats, hang) // which without that limit never ends
 	http, grpc := o.Annotation(retryPrefix+"http"), o.Annotation(retryPrefix+"grpc")
 	for _, wrong := range []struct {
 		n    source.Node

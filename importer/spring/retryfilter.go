@@ -1,7 +1,6 @@
 package spring
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,10 +77,6 @@ func (a *application) exceptions(f *filter, l *topology.Layer, add func(string, 
 	}
 	for _, w := range names {
 		on, _ := meaning(w.text)
-		on = slices.Clone(on)
-		if limit, ok := l.PerTry.Get(); ok && limit == 0 { // a hang never ends
-			on = slices.DeleteFunc(on, func(o topology.Outcome) bool { return o == topology.Hang })
-		}
 		add(w.text, w.here, on...)
 	}
 }
