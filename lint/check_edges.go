@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/abate-go/abate/topology"
@@ -188,11 +189,11 @@ func (r *run) unlimited() {
 	}
 	for c := range r.g.calls {
 		e := &r.g.calls[c]
-		if bounded(e) || len(e.call.Layers) == 0 || e.from >= 0 && (limited[e.from] || r.g.cycle[e.from] >= 0) {
+		if bounded(e) || len(e.slots) == 0 || e.call.Detached || e.from >= 0 && (limited[e.from] || r.g.cycle[e.from] >= 0) {
 			continue
 		}
 		l := e.slots[0][0]
-		if l.Kind == topology.Connection || strings.Contains(strings.ToLower(l.Match.Other), "upgrade") {
+		if l.Kind == topology.Connection || strings.Contains(strings.ToLower(l.Match.Other), "upgrade") || connects(l) {
 			continue
 		}
 		one := Finding{Rule: "F204", At: place(l.Overall, l), Subject: subject(e, l, "overall"),
@@ -207,6 +208,12 @@ func (r *run) unlimited() {
 		}
 		r.report(one)
 	}
+}
+
+// connects reports that a layer only opens connections, whose lives have no limit: a proxy of TCP.
+func connects(l *topology.Layer) bool {
+	return l.Overall.IsZero() && l.PerTry.IsZero() && len(l.Repeats) > 0 &&
+		!slices.ContainsFunc(l.Repeats, func(r topology.Repeat) bool { return slices.ContainsFunc(r.On, processed) })
 }
 
 // bounded reports whether a call certainly ends, or nobody can say.
