@@ -43,7 +43,6 @@ func (r *reader) retries(l *topology.Layer, o source.Resource) {
 	if on := o.Annotation(retryPrefix + "timeout"); on.Exists() {
 		hang.Word, hang.At = on.Text(), on.At()
 	}
-	l.Repeats = append(l.Repeats, hang) // which without that limit never ends
 	http, grpc := o.Annotation(retryPrefix+"http"), o.Annotation(retryPrefix+"grpc")
 	for _, wrong := range []struct {
 		n    source.Node
@@ -60,6 +59,7 @@ func (r *reader) retries(l *topology.Layer, o source.Resource) {
 	if o.Kind != "HTTPRoute" {
 		r.words(l, o, grpc, tries, code)
 	}
+	l.Repeats = append(l.Repeats, hang) // which without that limit never ends
 	if !http.Exists() && !grpc.Exists() {
 		r.remark("F602", at, o.String()+" retry",
 			"no status is repeated, because neither "+retryPrefix+"http nor "+retryPrefix+
@@ -81,7 +81,7 @@ func (r *reader) limit(o source.Resource) value[int] {
 	if number, known := v.Get(); known && number == 0 {
 		r.remark("F604", n.At(), o.String()+" retry limit", "a limit of 0 counts as none given, so there is 1 retry",
 			"remove the retry annotations to switch retries off")
-		return value[int]{}
+		return topology.Assume(1+oneRetry, "Linkerd takes a limit of 0 for none given")
 	}
 	return envoywords.PlusOne(v)
 }
