@@ -252,7 +252,11 @@ func (r *run) pace(e *edge, l *topology.Layer) {
 	case first > 0:
 		if any, n := mostTries(l, topology.AllMethods, anything); any != nil && !b.Jitter.IsUnknown() &&
 			(b.Jitter.IsZero() || b.Jitter.V == "none") {
-			r.report(Finding{Rule: "F402", At: place(b.First, l), Subject: subject(e, l, "jitter"), Effect: float64(n),
+			at := place(b.First, l)
+			if b.Jitter.Origin == topology.Written {
+				at = b.Jitter.At
+			}
+			r.report(Finding{Rule: "F402", At: at, Subject: subject(e, l, "jitter"), Effect: float64(n),
 				Message: fmt.Sprintf("%s waits exactly %v before the first retry, so clients that failed together come back "+
 					"together",
 					name(l), first),

@@ -81,7 +81,9 @@ func (r *reader) limit(o source.Resource) value[int] {
 	if number, known := v.Get(); known && number == 0 {
 		r.remark("F604", n.At(), o.String()+" retry limit", "a limit of 0 counts as none given, so there is 1 retry",
 			"remove the retry annotations to switch retries off")
-		return topology.Assume(1+oneRetry, "Linkerd takes a limit of 0 for none given")
+		v = topology.Assume(1+oneRetry, "Linkerd takes a limit of 0 for none given")
+		v.At = n.At()
+		return v
 	}
 	return envoywords.PlusOne(v)
 }
