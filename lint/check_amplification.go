@@ -95,12 +95,12 @@ func (r *run) proved(l loudest, path bool) {
 	if i, ok := r.g.index[l.b.Service]; ok {
 		one.At = r.g.services[i].At
 	}
-	way, budgeted := "", false
+	way, mild := "", false
 	if path {
 		hops := r.amplified.Path(l.b, l.r, false)
 		var cause *topology.Layer
 		way, cause = r.describe(hops, &one, l.r.Proved)
-		budgeted = paidFor(hops)
+		mild = paidFor(hops) || !slices.ContainsFunc(l.b.Outcomes, executed) && unchosen(hops)
 		if cause != nil {
 			by, n := mostTries(cause, topology.AllMethods, anything)
 			if one.At = cause.At; by != nil {
@@ -120,7 +120,7 @@ func (r *run) proved(l loudest, path bool) {
 			one.Severity = Warning // one request can, and an outage cannot
 		}
 	}
-	if budgeted || l.b.unsent() {
+	if mild || l.b.unsent() {
 		one.Severity = Warning
 	}
 	r.report(one)
@@ -144,6 +144,20 @@ func paidFor(hops []Hop) bool {
 		}
 	}
 	return repeats
+}
+
+// unchosen reports that all repeats of a path are defaults. Those of meshes repeat two codes of gRPC, which calls of
+// HTTP never see.
+func unchosen(hops []Hop) bool {
+	for _, h := range hops {
+		for _, f := range h.Factors {
+			if by, _ := mostTries(f.Layer, topology.AllMethods, anything); f.Times > 1 && by != nil &&
+				by.Tries.Origin != topology.Default {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (b RootBound) at() string {
