@@ -17,10 +17,10 @@ import (
 	"github.com/abate-go/abate/lint"
 )
 
-// The annotated set is small systems in the formats that an audit reads. A comment "want F301 F402" marks the defects of
-// its line, or of the next one if it stands alone; a file called want does so for formats without comments ("FILE:LINE
-// RULE"), and for what stands nowhere. What is not marked is right, and the folders that end in -clean are the same
-// systems without the defects.
+// The annotated set is small systems in the formats that an audit reads. A comment "want F301 F402" marks the defects
+// of its line, or of the next one if it stands alone; a file called want does so for formats without comments
+// ("FILE:LINE RULE"). What is not marked is right, and the folders that end in -clean are the same systems without the
+// defects.
 const annotated = "testdata/annotated"
 
 // mark is one defect: a rule and where it complains.

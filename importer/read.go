@@ -76,7 +76,8 @@ func (r *reading) file(f *File, seen *Seen) {
 
 // text reads a whole file, or an embedded one. name says what kind of file it may be.
 func (r *reading) text(d source.Document, name string, seen *Seen) {
-	if slices.Contains(programs, strings.ToLower(path.Ext(name))) || builds.MatchString(path.Base(name)) || r.take(d, stream, seen) {
+	if slices.Contains(programs, strings.ToLower(path.Ext(name))) || builds.MatchString(path.Base(name)) ||
+		r.take(d, stream, seen) {
 		return
 	}
 	var remarks []topology.Remark

@@ -10,7 +10,8 @@ import (
 )
 
 func TestAProxySendsARequestOneWay(t *testing.T) {
-	const form = `services: [{name: edge, answersWith: same, proxy: %v}, {name: a, answersWith: same}, {name: b, answersWith: same}]
+	const form = `services: [{name: edge, answersWith: same, proxy: %v}, {name: a, answersWith: same}, {name: b,
+  answersWith: same}]
 calls:
 - {from: edge, to: a, layers: [{kind: gateway, repeats: [{on: ["503"], tries: 3}]}]}
 - {from: edge, to: b, layers: [{kind: gateway, repeats: [{on: ["503"], tries: 2}]}]}
@@ -44,7 +45,8 @@ func TestANumberThatCouldNotBeReadIsNotTakenForTheWorst(t *testing.T) {
 	const form = `services: [{name: b}]
 calls:
 - {from: a, to: b, layers: [{kind: client, repeats: [{on: ["503"], tries: %s}]}]}
-- {from: b, to: c, layers: [{kind: client, repeats: [{on: ["503"], tries: 4}]}, {kind: gateway, repeats: [{on: ["502"], tries: unknown (a template)}]}]}
+- {from: b, to: c, layers: [{kind: client, repeats: [{on: ["503"], tries: 4}]},
+  {kind: gateway, repeats: [{on: ["502"], tries: unknown (a template)}]}]}
 `
 	for tries, want := range map[string]string{"2": "", "unknown (a template)": "", "4": "up to 16 attempts"} {
 		got := of("F102", lint.Run(parse(t, fmt.Sprintf(form, tries)), lint.Options{}))

@@ -51,9 +51,10 @@ var rulesOfAmplification = []Rule{
 			"an outage the service gets this load just when it can bear least, and it stays down when the fault is gone.",
 		"Google's SRE book, \"Addressing Cascading Failures\", on retries at several layers; Bronson et al., \"Metastable " +
 			"Failures in Distributed Systems\" (HotOS 2021). The arithmetic is held against a test that plays random graphs.",
-		"A service that is idle on most days, with a retry budget that keeps the average low. It is a warning where budgets " +
-			"keep the average below the limit, or every layer of the path has one, where all attempts are connections that nobody " +
-			"accepts, and where every retry of the path is a default for codes of gRPC only. Raise the limit (--max-amplification) if you mean it.",
+		"A service that is idle on most days, with a retry budget that keeps the average low. It is a warning where " +
+			"budgets keep the average below the limit, or every layer of the path has one, where all attempts are connections " +
+			"that nobody accepts, and where every retry of the path is a default for codes of gRPC only. Raise the limit " +
+			"(--max-amplification) if you mean it.",
 		"Let one layer of the path retry, the one that knows which calls may be repeated, and switch the others off. With " +
 			"Abate, `retryOwner: nearest` makes of the product a sum."},
 	{"F102", "One request may become too many attempts", Warning,

@@ -136,8 +136,8 @@ func (r *reader) conflict(v, other resource, h source.Node, elsewhere map[string
 		was.Text = strings.TrimSuffix(was.Text, ", and of others") + ", and of others"
 		return
 	}
-	r.remark("F603", h.At(), v.String()+" host "+h.Text(), "for sidecars only the oldest VirtualService of a host holds, and "+
-		h.Text()+" is that of "+other.String()+" ("+other.At.String()+") too", "put the routes of both into one")
+	r.remark("F603", h.At(), v.String()+" host "+h.Text(), "for sidecars only the oldest VirtualService of a host holds, "+
+		"and "+h.Text()+" is that of "+other.String()+" ("+other.At.String()+") too", "put the routes of both into one")
 	if files {
 		i = len(r.form.Remarks) - 1
 		elsewhere[host], r.form.Remarks[i].Assumed = i, "both files are applied to one cluster"
