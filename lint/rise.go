@@ -49,7 +49,8 @@ type mark struct {
 func newEvaluation(g *graph, k assumed) *evaluation {
 	n := len(g.services)
 	return &evaluation{g: g, a: assumption{worst: k.worst, methods: k.methods, written: k.written},
-		states: make([]state, n), ready: make([]bool, n), queued: make([]bool, n), queue: byCallee{g: g}, memory: map[string]remembered{}}
+		states: make([]state, n), ready: make([]bool, n), queued: make([]bool, n), queue: byCallee{g: g},
+		memory: map[string]remembered{}}
 }
 
 // rise returns what comes to each root when service f fails with o.
