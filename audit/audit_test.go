@@ -43,7 +43,7 @@ func rules(r *audit.Result, least lint.Severity) []string {
 
 func TestTheShopMultipliesAndTheFixedShopIsClean(t *testing.T) {
 	r := audit.Run(tree(t, "shop"), audit.Options{})
-	if w := r.Worst; w == nil || w.Most != 432 || w.Service != "payment.shop" || w.Root != "edge.shop" ||
+	if w := r.Worst; w == nil || w.Most != 144 || w.Service != "payment.shop" || w.Root != "edge.shop" ||
 		len(w.Hops) != 3 {
 		t.Errorf("worst path %+v", r.Worst)
 	}

@@ -37,6 +37,9 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	}
 	r.configMaps()
 	assume.Images = workloads.Images(r.byFormat["workloads"])
+	for _, s := range r.seen {
+		assume.Given = append(assume.Given, s.Name)
+	}
 	for _, f := range formats {
 		if docs := r.byFormat[f.name]; len(docs) > 0 {
 			r.form.Add(f.read(docs, assume))
@@ -73,7 +76,8 @@ func (r *reading) file(f *File, seen *Seen) {
 
 // text reads a whole file, or an embedded one. name says what kind of file it may be.
 func (r *reading) text(d source.Document, name string, seen *Seen) {
-	if slices.Contains(programs, strings.ToLower(path.Ext(name))) || r.take(d, stream, seen) {
+	if slices.Contains(programs, strings.ToLower(path.Ext(name))) || builds.MatchString(path.Base(name)) ||
+		r.take(d, stream, seen) {
 		return
 	}
 	var remarks []topology.Remark
@@ -90,7 +94,7 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 	}
 	switch {
 	case len(remarks) == 0 || !found && !known.Match(d.Data):
-	case !found && source.Template(string(d.Data)) != "":
+	case !found && source.Template(string(d.Data)) != "" || actions.Match(d.Data):
 		r.template(&d)
 	default:
 		r.form.Remarks = append(r.form.Remarks, remarks...)
@@ -117,6 +121,9 @@ var trees = []string{".yaml", ".yml", ".json", ".jsonl"}
 
 // known is text that makes a broken file worth a remark: it was meant for one of the programs that an audit knows.
 var known = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilience4j|methodConfig|retry`)
+
+// actions are what makes of YAML a text that is none before it is rendered.
+var actions = regexp.MustCompile(`\{\{|\{%|<%`)
 
 // document gives a document to its format, and reports whether there is one. Lists are opened; ConfigMaps that are not
 // a format of their own are kept for later.
@@ -177,7 +184,11 @@ var extensions = []string{".yaml", ".yml", ".json", ".jsonl", ".tmpl", ".tpl", "
 var programs = []string{".go", ".java", ".py", ".js", ".jsx", ".ts", ".tsx", ".md", ".html", ".css", ".scss", ".xml",
 	".sh", ".rb", ".php", ".cs", ".kt", ".scala", ".rs", ".c", ".h", ".cc", ".proto", ".sql", ".csv", ".lock", ".sum",
 	".mod",
-	".svg", ".log", ".ipynb", ".map"}
+	".svg", ".log", ".ipynb", ".map", ".t", ".pl", ".lua", ".bats", ".feature"}
+
+// builds are names of files that say how something is built.
+var builds = regexp.MustCompile(`(?i)^((gnu)?makefile|dockerfile|containerfile|jenkinsfile|vagrantfile|tiltfile|` +
+	`procfile)(\..*)?$|\.mk$`)
 
 // others are extensions of configuration that is neither YAML nor JSON.
 var others = []string{".conf", ".cfg", ".properties", ".toml", ".ini", ".hcl", ".tf", ".txt"}

@@ -59,6 +59,7 @@ type Amplified struct {
 type assumed struct {
 	worst   bool
 	methods topology.Methods
+	written bool
 }
 
 // Amplification bounds the attempts at each service of the form, for each way in which it can fail. One request is one
@@ -84,9 +85,9 @@ func amplify(g *graph, o Options) *Amplified {
 }
 
 func (a *Amplified) evaluation(worst bool, m topology.Methods) *evaluation {
-	k := assumed{worst, m}
+	k := assumed{worst: worst, methods: m}
 	if a.evaluated[k] == nil {
-		a.evaluated[k] = newEvaluation(a.g, worst, m)
+		a.evaluated[k] = newEvaluation(a.g, k)
 	}
 	return a.evaluated[k]
 }
@@ -153,6 +154,25 @@ func (a *Amplified) roots(v int, o topology.Outcome, m topology.Methods) []RootB
 		return cmp.Or(cmp.Compare(b.Proved, a.Proved), cmp.Compare(b.Worst, a.Worst), strings.Compare(a.Root, b.Root))
 	})
 	return out
+}
+
+// written returns what a bound comes to in the worst case as far as the files say it: numbers that nobody knows count
+// as the least that they can be. It is 0 for a coarse bound.
+func (a *Amplified) written(b Bound, r RootBound) float64 {
+	v, ok := a.g.index[b.Service]
+	if !ok || b.Coarse || len(b.Cycle) > 0 {
+		return 0
+	}
+	k := assumed{true, b.Methods, true}
+	if a.evaluated[k] == nil {
+		a.evaluated[k] = newEvaluation(a.g, k)
+	}
+	for _, found := range a.evaluated[k].rise(v, b.Outcomes[0]) {
+		if a.g.services[found.root].Name == r.Root && found.services != r.Outside {
+			return found.n
+		}
+	}
+	return 0
 }
 
 func (r rooted) key() int {

@@ -118,6 +118,7 @@ func (d drawing) form() topology.Form {
 		if d.chance(0.8) {
 			s.Cancels = value(d.chance(0.7))
 		}
+		s.Proxy = d.chance(0.2)
 		f.Services = append(f.Services, s)
 	}
 	for j := 1; j < n; j++ {

@@ -31,12 +31,11 @@ func (r *run) amplification() {
 	proved, worst := map[string]loudest{}, map[string]loudest{}
 	for _, b := range r.amplified.Bounds {
 		for _, root := range b.Roots {
-			if p, seen := proved[b.Service]; root.Proved > r.o.MaxAmplification && (!seen || root.Proved > p.r.Proved) {
-				proved[b.Service] = loudest{b, root}
+			r.keep(proved, loudest{b, root}, root.Proved, func(l loudest) float64 { return l.r.Proved })
+			if root.Worst > r.o.MaxAmplification && !root.Known { // F702 says what is not known; here is what else there is
+				root.Worst = r.amplified.written(b, root)
 			}
-			if w, seen := worst[b.Service]; root.Worst > r.o.MaxAmplification && (!seen || root.Worst > w.r.Worst) {
-				worst[b.Service] = loudest{b, root}
-			}
+			r.keep(worst, loudest{b, root}, root.Worst, func(l loudest) float64 { return l.r.Worst })
 		}
 	}
 	for i, l := range byNumber(proved, func(l loudest) float64 { return l.r.Proved }) {
@@ -45,6 +44,16 @@ func (r *run) amplification() {
 	}
 	for i, l := range byNumber(worst, func(l loudest) float64 { return l.r.Worst }) {
 		r.unproved(l, i < maxPaths && r.hops < maxHops)
+	}
+}
+
+// keep notes a bound above the limit, if it is the loudest of its service. One of requests that arrive comes before one
+// of connections that nobody accepts.
+func (r *run) keep(of map[string]loudest, l loudest, n float64, number func(loudest) float64) {
+	was, seen := of[l.b.Service]
+	idle, wasIdle := l.b.unsent(), was.b.unsent()
+	if n > r.o.MaxAmplification && (!seen || !idle && wasIdle || idle == wasIdle && n > number(was)) {
+		of[l.b.Service] = l
 	}
 }
 
@@ -86,11 +95,12 @@ func (r *run) proved(l loudest, path bool) {
 	if i, ok := r.g.index[l.b.Service]; ok {
 		one.At = r.g.services[i].At
 	}
-	way := ""
+	way, mild := "", false
 	if path {
 		hops := r.amplified.Path(l.b, l.r, false)
 		var cause *topology.Layer
 		way, cause = r.describe(hops, &one, l.r.Proved)
+		mild = paidFor(hops) || !slices.ContainsFunc(l.b.Outcomes, executed) && unchosen(hops)
 		if cause != nil {
 			by, n := mostTries(cause, topology.AllMethods, anything)
 			if one.At = cause.At; by != nil {
@@ -110,7 +120,44 @@ func (r *run) proved(l loudest, path bool) {
 			one.Severity = Warning // one request can, and an outage cannot
 		}
 	}
+	if mild || l.b.unsent() {
+		one.Severity = Warning
+	}
 	r.report(one)
+}
+
+// unsent reports that a bound is about connections that nobody accepts: its attempts load nobody.
+func (b Bound) unsent() bool { return !slices.ContainsFunc(b.Outcomes, processed) }
+
+// paidFor reports whether every layer of a path that repeats has a budget by ratio, so that an outage cannot bring the
+// number about, whatever one request can. The floors of the budgets are not counted: they are for low rates.
+func paidFor(hops []Hop) bool {
+	repeats := false
+	for _, h := range hops {
+		for _, f := range h.Factors {
+			if f.Times > 1 {
+				repeats = true
+				if ratio, known := f.Layer.Budget.Ratio.Get(); !known || ratio > 1 {
+					return false
+				}
+			}
+		}
+	}
+	return repeats
+}
+
+// unchosen reports that all repeats of a path are defaults. Those of meshes repeat two codes of gRPC, which calls of
+// HTTP never see.
+func unchosen(hops []Hop) bool {
+	for _, h := range hops {
+		for _, f := range h.Factors {
+			if by, _ := mostTries(f.Layer, topology.AllMethods, anything); f.Times > 1 && by != nil &&
+				by.Tries.Origin != topology.Default {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (b RootBound) at() string {
@@ -203,7 +250,7 @@ func (r *run) unproved(l loudest, path bool) {
 	}
 	way := ""
 	if path {
-		hops := r.amplified.Path(l.b, l.r, true)
+		hops := r.amplified.path(l.b, l.r, assumed{worst: true, methods: l.b.Methods, written: !l.r.Known})
 		way, _ = r.describe(hops, &one, 0)
 		for _, h := range hops[min(1, len(hops)):] {
 			i, ok := r.g.index[h.Call.From]
@@ -223,7 +270,7 @@ func (r *run) unproved(l loudest, path bool) {
 		"case %s%s; the limit is %s", l.r.at(), plural(int(l.r.Proved), "attempt", "attempts"), l.b.Service,
 		outcomes(l.b.Outcomes),
 		upTo(l.r.Worst), way, number(r.o.MaxAmplification)); !l.r.Known {
-		one.Message += "; a value on the way is not known"
+		one.Message += "; a value on the way is not known, and counts as the least here"
 	}
 	r.report(one)
 }

@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/abate-go/abate/topology"
@@ -10,7 +11,7 @@ import (
 
 // sameEdge is F103: several layers retry one call.
 func (r *run) sameEdge() {
-	e := r.amplified.tracker(false, topology.AllMethods)
+	e := r.amplified.tracker(assumed{methods: topology.AllMethods})
 	e.track = func(int, float64, []Factor) {}
 	for c := range r.g.calls {
 		call := &r.g.calls[c]
@@ -75,7 +76,7 @@ const collateralLimit = 3
 // collateral is F104: healthy services are called again with those that fail.
 func (r *run) collateral() {
 	for u := range r.g.services {
-		if r.g.below[u] >= 0 || len(r.g.in[u]) == 0 || len(r.g.out[u]) < 2 {
+		if r.g.below[u] >= 0 || len(r.g.in[u]) == 0 || len(r.g.out[u]) < 2 || r.g.services[u].Proxy {
 			continue
 		}
 		gives, known := answers(r.g.services[u].AnswersWith)
@@ -188,20 +189,31 @@ func (r *run) unlimited() {
 	}
 	for c := range r.g.calls {
 		e := &r.g.calls[c]
-		if bounded(e) || len(e.call.Layers) == 0 || e.from >= 0 && (limited[e.from] || r.g.cycle[e.from] >= 0) {
+		if bounded(e) || len(e.slots) == 0 || e.call.Detached || e.from >= 0 && (limited[e.from] || r.g.cycle[e.from] >= 0) {
 			continue
 		}
 		l := e.slots[0][0]
-		if l.Kind == topology.Connection || strings.Contains(strings.ToLower(l.Match.Other), "upgrade") {
+		if l.Kind == topology.Connection || strings.Contains(strings.ToLower(l.Match.Other), "upgrade") || connects(l) {
 			continue
 		}
-		r.report(Finding{Rule: "F204", At: place(l.Overall, l), Subject: subject(e, l, "overall"),
+		one := Finding{Rule: "F204", At: place(l.Overall, l), Subject: subject(e, l, "overall"),
 			Effect: float64(len(e.call.Layers)),
 			Message: fmt.Sprintf("nothing ends the call %s when %s hangs: no layer of it has a limit of time, nor has any "+
 				"call above it",
 				e.way(), e.call.To),
-			Fix: "set a limit for the whole call, less than its callers wait", Assumptions: assumptions(l, l.Overall, l.PerTry)})
+			Fix: "set a limit for the whole call, less than its callers wait", Assumptions: append(assumptions(l, l.Overall,
+				l.PerTry), "no program on the way sets a limit of its own in code")}
+		if l.Overall.Origin == topology.Written { // somebody decided on no limit, and may have had a stream in mind
+			one.Severity = Note
+		}
+		r.report(one)
 	}
+}
+
+// connects reports that a layer only opens connections, whose lives have no limit: a proxy of TCP.
+func connects(l *topology.Layer) bool {
+	return l.Overall.IsZero() && l.PerTry.IsZero() && len(l.Repeats) > 0 &&
+		!slices.ContainsFunc(l.Repeats, func(r topology.Repeat) bool { return slices.ContainsFunc(r.On, processed) })
 }
 
 // bounded reports whether a call certainly ends, or nobody can say.

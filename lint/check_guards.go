@@ -14,7 +14,8 @@ import (
 const manyConcurrent = 1024
 
 // budget is F403 to F405: what bounds the retries of all calls together. What never reached the callee loads nobody
-// when it is repeated, so it does not count.
+// when it is repeated, so it does not count; nor do a default of a mesh, or one more try, that
+// besides repeat two codes of gRPC only, by which a service mostly says that it has done nothing.
 func (r *run) budget(e *edge, l *topology.Layer) {
 	b := &l.Budget
 	by, n := mostTries(l, topology.AllMethods, processed)
@@ -23,7 +24,8 @@ func (r *run) budget(e *edge, l *topology.Layer) {
 	}
 	rated := !b.Ratio.IsZero() || !b.Share.IsZero() || !b.Tokens.IsZero()
 	m, capped := b.Concurrent.Get()
-	if capped && m >= manyConcurrent && !rated {
+	chosen, _ := mostTries(l, topology.AllMethods, executed)
+	if capped && m >= manyConcurrent && !rated && (chosen != nil || by.Tries.Origin != topology.Default && n > 2) {
 		r.report(Finding{Rule: "F403", At: place(b.Concurrent, l), Subject: subject(e, l, "budget"), Effect: float64(n),
 			Message: fmt.Sprintf("nothing bounds the retries of %s together: it has no retry budget, and its cap on "+
 				"concurrent retries is %s", name(l), concurrent(m)),
@@ -110,7 +112,11 @@ func (r *run) bounds(e *edge, l *topology.Layer) {
 			if !whole {
 				text = fmt.Sprintf("one of %d endpoints", n)
 			}
-			r.report(Finding{Rule: "F504", At: place(j.MaxShare, l), Subject: subject(e, l, "ejection"),
+			chosen := Severity(0)
+			if j.Consecutive.Origin == topology.Default && j.MaxShare.Origin == topology.Default {
+				chosen = Note // nobody did
+			}
+			r.report(Finding{Rule: "F504", Severity: chosen, At: place(j.MaxShare, l), Subject: subject(e, l, "ejection"),
 				Effect: j.MaxShare.Or(0),
 				Message: fmt.Sprintf("%s may eject %s of %s: what is left gets all the load, or nothing is left", name(l), text,
 					e.call.To),
@@ -136,7 +142,8 @@ func (r *run) bounds(e *edge, l *topology.Layer) {
 			Assumptions: assumptions(l, l.Limits.Requests, l.Limits.Pending, l.Limits.Connections)})
 	}
 	if stops, known := l.Cancels.Get(); known && !stops {
-		if by, n := mostTries(l, topology.AllMethods, anything); by != nil {
+		// Connections that nobody accepts are work for nobody in any case.
+		if by, n := mostTries(l, topology.AllMethods, processed); by != nil {
 			r.report(Finding{Rule: "F209", At: place(l.Cancels, l), Subject: subject(e, l, "cancels"), Effect: float64(n),
 				Message:     fmt.Sprintf("%s goes on with its tries (%s) after its caller has left", name(l), triesText(n)),
 				Fix:         "have it stop when its caller leaves (HAProxy: option abortonclose)",

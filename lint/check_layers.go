@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/abate-go/abate/topology"
@@ -10,8 +11,8 @@ import (
 // implicit is rule F107: retries that nobody wrote.
 func (r *run) implicit(e *edge, l *topology.Layer) {
 	by, n := mostTries(l, topology.AllMethods, anything)
-	if by == nil || by.Tries.Origin != topology.Default || l.Kind == topology.Connection {
-		return
+	if by == nil || by.Tries.Origin != topology.Default || l.Kind == topology.Connection || n == topology.Unbounded {
+		return // without a count it is F108
 	}
 	one := Finding{Rule: "F107", At: where(by, l), Subject: subject(e, l, "default tries"), Effect: float64(n),
 		Message: fmt.Sprintf("%s tries calls of %s %s although nobody wrote it: the default of %s", name(l), e.call.To,
@@ -67,8 +68,8 @@ func (r *run) times(e *edge, l *topology.Layer) {
 				{place(l.Overall, l), "the limit of the whole call"}},
 			Assumptions: assumptions(l, l.PerTry, l.Overall, by.Tries)})
 	}
-	if by, n := mostTries(l, topology.AllMethods, processed); by != nil && perTry == 0 && !l.PerTry.IsUnknown() &&
-		l.Kind != topology.Connection {
+	// A limit of a try helps only where what it ends is tried again.
+	if by != nil && perTry == 0 && !l.PerTry.IsUnknown() && l.Kind != topology.Connection {
 		r.report(Finding{Rule: "F205", At: where(by, l), Subject: subject(e, l, "perTry"), Effect: float64(n),
 			Message: fmt.Sprintf("%s tries calls of %s %s, but no try has a limit of its own, so a call that hangs is not "+
 				"tried again",
@@ -161,14 +162,24 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 				"out of the list")
 		}
 	}
-	list("F305", "codes", topology.AllMethods, is(topology.Internal, topology.UnknownCode, topology.DeadlineExceeded),
-		"%s tries again after %s, which says nothing of whether the next try helps", "retry UNAVAILABLE only")
+	if !anyProtocol(l) {
+		list("F305", "codes", topology.AllMethods, is(topology.Internal, topology.UnknownCode, topology.DeadlineExceeded),
+			"%s tries again after %s, which says nothing of whether the next try helps", "retry UNAVAILABLE only")
+	}
 	if l.Overridable.Or(false) {
 		r.report(Finding{Rule: "F307", At: place(l.Overridable, l), Subject: subject(e, l, "overridable"),
 			Message: fmt.Sprintf("callers of %s may change its tries and limits by request headers, so every bound on them "+
 				"is theirs to raise", name(l)),
 			Fix: "take the permission away, or strip the headers at the edge"})
 	}
+}
+
+// anyProtocol reports that a layer repeats every failure, statuses of HTTP and codes of gRPC alike: nobody chose codes,
+// and whether the calls have any is not known. F302 says what is wrong with such a list.
+func anyProtocol(l *topology.Layer) bool {
+	return slices.ContainsFunc(l.Repeats, func(r topology.Repeat) bool {
+		return slices.Contains(r.On, topology.S500) && slices.Contains(r.On, topology.Internal)
+	})
 }
 
 // executed reports that a request may have been carried out by the time its caller sees the outcome. UNAVAILABLE and
@@ -241,7 +252,11 @@ func (r *run) pace(e *edge, l *topology.Layer) {
 	case first > 0:
 		if any, n := mostTries(l, topology.AllMethods, anything); any != nil && !b.Jitter.IsUnknown() &&
 			(b.Jitter.IsZero() || b.Jitter.V == "none") {
-			r.report(Finding{Rule: "F402", At: place(b.First, l), Subject: subject(e, l, "jitter"), Effect: float64(n),
+			at := place(b.First, l)
+			if b.Jitter.Origin == topology.Written {
+				at = b.Jitter.At
+			}
+			r.report(Finding{Rule: "F402", At: at, Subject: subject(e, l, "jitter"), Effect: float64(n),
 				Message: fmt.Sprintf("%s waits exactly %v before the first retry, so clients that failed together come back "+
 					"together",
 					name(l), first),

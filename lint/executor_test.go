@@ -2,6 +2,7 @@ package lint_test
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -194,6 +195,17 @@ func (s *system) failing(at time.Duration, want bool) result {
 	return result{seen: s.how, end: at}
 }
 
+// chosen is the call that a proxy makes, of those that lead to the failing service.
+func (s *system) chosen(name string) *topology.Call {
+	var ways []*topology.Call
+	for _, c := range s.calls[name] {
+		if s.leads[c.To] && c.PerRequest.Or(1) > 0 {
+			ways = append(ways, c)
+		}
+	}
+	return ways[s.choose("proxy "+name, len(ways))]
+}
+
 // all makes the calls of a service that lead to the failing one, in their order.
 func (s *system) all(name string, at, leave time.Duration, want bool, tree *core.CallTree) result {
 	type one struct {
@@ -204,6 +216,9 @@ func (s *system) all(name string, at, leave time.Duration, want bool, tree *core
 	for _, c := range s.calls[name] {
 		n := int(math.Ceil(c.PerRequest.Or(1)))
 		if !s.leads[c.To] || n == 0 {
+			continue
+		}
+		if svc := s.services[name]; svc != nil && svc.Proxy && c != s.chosen(name) {
 			continue
 		}
 		o := c.Order.Or(-1)
@@ -315,7 +330,7 @@ func (s *system) layer(c *topology.Call, l *topology.Layer, at, leave time.Durat
 		if p := l.PerTry.Or(0); p > 0 {
 			limit = now + p
 		}
-		before := s.count
+		before, had := s.count, maps.Clone(s.tokens)
 		r, hung := s.try(l, now, limit, end, leave, false, inner)
 		again := !r.ok && (!hung || limit < end || l.StartsOnly) && i < s.tries(c, l, r.seen)
 		next := never
@@ -325,7 +340,7 @@ func (s *system) layer(c *topology.Call, l *topology.Layer, at, leave time.Durat
 		cut := next >= end || next >= leave && leave < never
 		if want && (!again || cut) {
 			// This was the last try that it can make: it brings the success.
-			s.count = before
+			s.count, s.tokens = before, had
 			if r, _ = s.try(l, now, limit, end, leave, true, inner); r.ok {
 				return r
 			}
@@ -362,7 +377,7 @@ func (s *system) try(l *topology.Layer, now, limit, end, leave time.Duration, wa
 		stop = limit
 	}
 	copies, delay := l.Hedge.Copies.Or(0), l.Hedge.Delay.Or(0)
-	before := s.count
+	before, had := s.count, maps.Clone(s.tokens)
 	r = inner(now, min(stop, leave), want && copies == 0)
 	if sent := now + delay; copies > 0 && r.end > sent && sent < stop && sent < leave {
 		for n := range copies {
@@ -373,7 +388,7 @@ func (s *system) try(l *topology.Layer, now, limit, end, leave time.Duration, wa
 			}
 		}
 	} else if want && copies > 0 {
-		s.count = before
+		s.count, s.tokens = before, had
 		r = inner(now, min(stop, leave), true)
 	}
 	if r.end > stop || r.end == stop && stop < never && !s.within {

@@ -14,15 +14,17 @@ import (
 // Severity says how bad a finding is.
 type Severity uint8
 
-// The severities. An error fails a build by default.
+// The severities. An error fails a build by default. The zero value is none of them: it stands for the one of the rule.
 const (
-	Note Severity = iota
+	Note Severity = iota + 1
 	Warning
 	Error
 )
 
 // String is "note", "warning" or "error".
-func (s Severity) String() string { return [...]string{"note", "warning", "error"}[min(s, Error)] }
+func (s Severity) String() string {
+	return [...]string{"note", "note", "warning", "error"}[min(s, Error)]
+}
 
 // MarshalText is String.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

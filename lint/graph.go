@@ -75,6 +75,9 @@ func (g *graph) service(name string, at topology.Position) int {
 func slots(layers []topology.Layer) (out [][]*topology.Layer) {
 	for i := range layers {
 		l := &layers[i]
+		if local(l) {
+			continue
+		}
 		if n := len(out); n > 0 && alternatives(out[n-1][0], l) {
 			out[n-1] = append(out[n-1], l)
 			continue
@@ -82,6 +85,20 @@ func slots(layers []topology.Layer) (out [][]*topology.Layer) {
 		out = append(out, []*topology.Layer{l})
 	}
 	return out
+}
+
+// local reports whether a layer is a sidecar that only connects to its own application again: what it repeats was not
+// sent and never leaves the pod, so it loads nobody. Istio has it everywhere.
+func local(l *topology.Layer) bool {
+	if l.Kind != topology.SidecarIn || l.PerTry.Or(0) > 0 || l.Overall.Or(0) > 0 {
+		return false
+	}
+	for _, r := range l.Repeats {
+		if slices.ContainsFunc(r.On, processed) && r.Tries.Or(topology.Unbounded) > 1 {
+			return false
+		}
+	}
+	return len(l.Repeats) > 0 && l.Hedge.Copies.IsZero()
 }
 
 // alternatives reports whether a call passes one of two layers and not both: they are for different parts of the calls,
@@ -263,7 +280,9 @@ func (g *graph) rates() {
 		known[v] = g.below[v] < 0 && (given || !g.root(v))
 		for _, c := range g.in[v] {
 			if u := g.calls[c].from; u >= 0 {
-				known[v] = known[v] && known[u] && !g.calls[c].call.PerRequest.IsUnknown()
+				share := g.calls[c].call.PerRequest
+				spread := g.services[u].Proxy && len(g.out[u]) > 1 && share.IsZero() // which part goes where nobody says
+				known[v] = known[v] && known[u] && !share.IsUnknown() && !spread
 				r += g.rate[u] * g.calls[c].call.PerRequest.Or(1)
 			}
 		}

@@ -12,6 +12,9 @@ import (
 type assumption struct {
 	worst   bool
 	methods topology.Methods
+	// written takes in the worst case numbers of tries, copies and calls that nobody knows as the least that they can be:
+	// what is left is what the files do say.
+	written bool
 	// guessed is set when a value that nobody knows has decided the worst case.
 	guessed bool
 }
@@ -43,7 +46,7 @@ func (a *assumption) tries(l *topology.Layer, seen topology.Outcome, m topology.
 			most = math.Inf(1)
 		case known:
 			most = max(most, float64(n))
-		case r.Tries.IsUnknown() && a.worst:
+		case r.Tries.IsUnknown() && a.worst && !a.written:
 			a.guessed, most = true, math.Inf(1)
 		}
 	}
@@ -73,7 +76,7 @@ func unknownWait(b *topology.Backoff) bool {
 // copies returns how many copies of a try run beside it, and from when.
 func (a *assumption) copies(l *topology.Layer, m limits) (n float64, after time.Duration) {
 	h := &l.Hedge
-	if h.Copies.IsUnknown() && a.worst {
+	if h.Copies.IsUnknown() && a.worst && !a.written {
 		a.guessed, n = true, math.Inf(1)
 	} else {
 		n = float64(h.Copies.Or(0))

@@ -22,13 +22,16 @@ type Factor struct {
 // Path returns the hops from a root to the service of a bound, outermost first, that contribute most: in the worst case
 // if worst, else of what is proved. Other paths may add to the bound. It is nil for coarse bounds and cycles.
 func (a *Amplified) Path(b Bound, r RootBound, worst bool) []Hop {
+	return a.path(b, r, assumed{worst: worst, methods: b.Methods})
+}
+
+func (a *Amplified) path(b Bound, r RootBound, k assumed) []Hop {
 	f, ok := a.g.index[b.Service]
 	root, known := a.g.index[r.Root]
 	if !ok || !known || b.Coarse || len(b.Cycle) > 0 {
 		return nil
 	}
-	m := b.Methods
-	e := a.tracker(worst, m)
+	e := a.tracker(k)
 	best := map[int]tracked{} // of each service, the call of it that brings most
 	e.track = func(call int, n float64, factors []Factor) {
 		v := a.g.calls[call].from
@@ -55,13 +58,12 @@ func (a *Amplified) Path(b Bound, r RootBound, worst bool) []Hop {
 }
 
 // tracker is an evaluation that is told of paths, and remembers nothing.
-func (a *Amplified) tracker(worst bool, m topology.Methods) *evaluation {
-	k := assumed{worst, m}
+func (a *Amplified) tracker(k assumed) *evaluation {
 	if a.trackers == nil {
 		a.trackers = map[assumed]*evaluation{}
 	}
 	if a.trackers[k] == nil {
-		a.trackers[k] = newEvaluation(a.g, worst, m)
+		a.trackers[k] = newEvaluation(a.g, k)
 	}
 	e := a.trackers[k]
 	e.track, e.outside = nil, nil

@@ -46,10 +46,11 @@ type mark struct {
 	from int // in the list of roots
 }
 
-func newEvaluation(g *graph, worst bool, m topology.Methods) *evaluation {
+func newEvaluation(g *graph, k assumed) *evaluation {
 	n := len(g.services)
-	return &evaluation{g: g, a: assumption{worst: worst, methods: m}, states: make([]state, n), ready: make([]bool, n),
-		queued: make([]bool, n), queue: byCallee{g: g}, memory: map[string]remembered{}}
+	return &evaluation{g: g, a: assumption{worst: k.worst, methods: k.methods, written: k.written},
+		states: make([]state, n), ready: make([]bool, n), queued: make([]bool, n), queue: byCallee{g: g},
+		memory: map[string]remembered{}}
 }
 
 // rise returns what comes to each root when service f fails with o.
@@ -265,10 +266,32 @@ func merged(all []variant) variant {
 
 // service computes the state of a service from those of what it calls.
 func (e *evaluation) service(v int) {
+	out := state{}
+	if all := e.g.out[v]; !e.g.services[v].Proxy {
+		out = e.made(v, all)
+	} else {
+		first := true
+		for i, c := range all { // a request takes one of them
+			if !e.ready[e.g.calls[c].to] {
+				continue
+			}
+			one := e.made(v, all[i:i+1])
+			if !first {
+				one = either(out, one)
+			}
+			out, first = one, false
+		}
+	}
+	e.states[v], e.ready[v] = out, true
+	e.touch = append(e.touch, v)
+}
+
+// made is the state of a service that makes some calls for one request.
+func (e *evaluation) made(v int, calls []int) state {
 	svc := &e.g.services[v]
 	out := state{cancels: e.a.truth(svc.Cancels, false)}
 	groups := map[int]*group{}
-	for _, c := range e.g.out[v] {
+	for _, c := range calls {
 		call := &e.g.calls[c]
 		if !e.ready[call.to] || call.to == v {
 			continue
@@ -299,14 +322,13 @@ func (e *evaluation) service(v int) {
 		out.base, _ = out.total()
 		out.best = 0
 	}
-	e.states[v], e.ready[v] = out, true
-	e.touch = append(e.touch, v)
+	return out
 }
 
 // perRequest returns how many calls one request makes, at most and on average.
 func (e *evaluation) perRequest(c *topology.Call) (n, mean float64) {
 	mean = c.PerRequest.Or(1)
-	if c.PerRequest.IsUnknown() && e.a.worst {
+	if c.PerRequest.IsUnknown() && e.a.worst && !e.a.written {
 		e.a.guessed, mean = true, math.Inf(1)
 	}
 	return math.Ceil(mean), mean

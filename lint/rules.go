@@ -51,8 +51,9 @@ var rulesOfAmplification = []Rule{
 			"an outage the service gets this load just when it can bear least, and it stays down when the fault is gone.",
 		"Google's SRE book, \"Addressing Cascading Failures\", on retries at several layers; Bronson et al., \"Metastable " +
 			"Failures in Distributed Systems\" (HotOS 2021). The arithmetic is held against a test that plays random graphs.",
-		"A service that is idle on most days, with a retry budget that keeps the average low. The finding says what the " +
-			"budgets do to it; where they keep the average below the limit it is a warning. Raise the limit " +
+		"A service that is idle on most days, with a retry budget that keeps the average low. It is a warning where " +
+			"budgets keep the average below the limit, or every layer of the path has one, where all attempts are connections " +
+			"that nobody accepts, and where every retry of the path is a default for codes of gRPC only. Raise the limit " +
 			"(--max-amplification) if you mean it.",
 		"Let one layer of the path retry, the one that knows which calls may be repeated, and switch the others off. With " +
 			"Abate, `retryOwner: nearest` makes of the product a sum."},
@@ -64,7 +65,7 @@ var rulesOfAmplification = []Rule{
 			"have 500 in them.",
 		"The service has a fallback, or answers with a code that nobody above retries. Say so, and the finding goes away.",
 		"Write `answersWith` of the service into the topology: a status, `same` if it passes failures on, `\"200\"` if it " +
-			"can do without. Values that could not be read count as the worst too: write them."},
+			"can do without. Numbers that could not be read count as the least that they can be; [F702](F702.md) names them."},
 	{"F103", "Several layers retry the same call", Error,
 		"The client library, the sidecar and the gateway all stand on one call, and each retries what the one inside of " +
 			"it gave up: their tries multiply on a single call, which people do not see because each file looks modest. An " +
@@ -72,7 +73,7 @@ var rulesOfAmplification = []Rule{
 		"Envoy's and Istio's documentation of retries; threads such as istio/istio#50506 and dapr/dapr#4512, where calls " +
 			"were sent twice.",
 		"The layers retry different outcomes. Then they do not multiply, and this rule says nothing. A transport that " +
-			"repeats what was never sent is not counted.",
+			"repeats what was never sent is not counted, nor is a sidecar that connects to its own application again.",
 		"Keep the retries of the layer that knows idempotency, which is the library, and set the others to none (Istio: " +
 			"`attempts: 0`)."},
 	{"F104", "A healthy service is called again with the one that fails", Warning,
@@ -135,13 +136,14 @@ var rulesOfTime = []Rule{
 		"Neither the call nor any call above it has a limit of time. When the service hangs, callers wait for ever and " +
 			"hold connections, threads and memory.",
 		"Istio writes no time-out where none is set; nor do many clients.",
-		"Streams, websockets and long polls: their limit is an idle limit.",
+		"Streams, websockets and long polls: their limit is an idle limit. Where somebody wrote that there is none it is a " +
+			"note. Limits that programs set in code are not seen.",
 		"Set a limit for the whole call at the outermost layer at least."},
 	{"F205", "Retries without a limit for a try", Warning,
-		"The layer retries, but one try may take as long as the whole call. A hang, which is what overload most often " +
-			"looks like, is then never retried.",
+		"The layer is told to repeat a try that runs into its limit, and a try has none: it may take as long as the whole " +
+			"call. A hang, which is what overload most often looks like, is then never retried.",
 		"Envoy and all meshes on it; threads istio/istio#21137 and #13167, where retries \"did not work\".",
-		"Only refused connections and quick answers are meant.",
+		"Only refused connections and quick answers are meant. Then take the words that stand for hangs out of the list.",
 		"Set a limit for one try, above the 99th percentile of good answers."},
 	{"F206", "A caller waits more than a minute for a service that hangs", Warning,
 		"All tries and waits together come to more than a minute. No user and few programs wait that long; what is tried " +
@@ -153,7 +155,7 @@ var rulesOfTime = []Rule{
 		"A service waits for its own call as long as its caller waits for it. When the inner call runs into its limit, " +
 			"the outer one does so at the same moment: no time is left for an answer, a fallback or another try.",
 		"The usual cause is one default for everything.",
-		"Deadlines travel with the requests.",
+		"Deadlines travel with the requests. Nothing is said of a proxy, which passes the answer on as it is.",
 		"Take a little off at each hop."},
 	{"F208", "A limit is below what good answers take", Warning,
 		"The limit is below the measured 99th percentile of the service. More than one in a hundred good answers is " +
@@ -163,7 +165,7 @@ var rulesOfTime = []Rule{
 		"Raise the limit above the 99th percentile, or hedge instead."},
 	{"F209", "Tries go on after the caller has left", Warning,
 		"The layer or service does not notice that its caller is gone, and goes on with its tries. During an outage most " +
-			"of its work is for nobody.",
+			"of its work is for nobody. A layer that only opens connections again is not meant.",
 		"Measured with HAProxy 2.6: it made all four tries after the client had left, with `option abortonclose` one.",
 		"Writes that must be finished whether or not somebody waits.",
 		"`option abortonclose` in HAProxy; pass contexts, deadlines or cancellation on in programs."},
@@ -200,7 +202,8 @@ var rulesOfOutcomes = []Rule{
 		"INTERNAL and UNKNOWN are mostly bugs. DEADLINE_EXCEEDED says that there is no time left, and that the work may " +
 			"have been done.",
 		"gRPC's guide to status codes: UNAVAILABLE is the one to retry.",
-		"A service that is known to answer so for faults that pass.",
+		"A service that is known to answer so for faults that pass. Of a list of every failure nothing is said here: " +
+			"nobody chose the codes, and [F302](F302.md) says what is wrong with it.",
 		"Retry UNAVAILABLE only."},
 	{"F307", "Callers may change retries and limits", Warning,
 		"The proxy honours request headers that set its retries and time-outs (Envoy's `x-envoy-max-retries` for internal " +

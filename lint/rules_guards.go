@@ -59,14 +59,14 @@ var rulesOfGuards = []Rule{
 		"Do not retry the breaker's own refusal, or put it outside of the retries."},
 	{"F503", "A fallback hides failures from the retries", Warning,
 		"The fallback of an inner breaker answers, so the retry around it sees a success and never tries again.",
-		"resilience4j/resilience4j#558 and #593.",
+		"resilience4j/resilience4j#558 and #593; the order of filters in Spring Cloud Gateway, which is where it is seen.",
 		"No retry is wanted where there is a fallback.",
 		"Put the fallback on the outermost layer."},
 	{"F504", "Ejection may take all endpoints", Warning,
 		"Outlier detection may take all endpoints out, or one of two. When the fault is in something that all of them " +
 			"need, the first to be ejected leave their load to the rest, and these follow.",
 		"Envoy's default is at most 10 %; Istio switches the panic threshold off.",
-		"A fall-back cluster takes over.",
+		"A fall-back cluster takes over. It is a note where the product does it by default (nginx).",
 		"At most half of the endpoints, and no ejection below three."},
 	{"F505", "Nothing bounds what waits", Note,
 		"There is no limit on requests, connections or what waits for them. When the service is slow, calls pile up in " +
@@ -92,7 +92,7 @@ var rulesOfFiles = []Rule{
 		"One of the two is dropped, and which one is not what people expect: a ServiceProfile of Linkerd switches off all " +
 			"annotations; of two VirtualServices for a host one wins.",
 		"The products' documentation.",
-		"Never on purpose.",
+		"Never on purpose. It is a warning where the two stand in different files, which may be meant as alternatives.",
 		"Keep one."},
 	{"F604", "A written 0 means something else", Error,
 		"Zero was written to switch something off, and the product takes it for \"not set\": its default applies.",

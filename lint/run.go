@@ -78,8 +78,12 @@ func (r *run) remarks() {
 		if subject == "" {
 			subject = m.Text
 		}
-		r.report(Finding{Rule: m.Rule, At: m.At, Subject: subject, Message: oneLine(m.Text), Fix: m.Fix,
-			Severity: severity(m.Rule)})
+		one := Finding{Rule: m.Rule, At: m.At, Subject: subject, Message: oneLine(m.Text), Fix: m.Fix,
+			Severity: severity(m.Rule)}
+		if m.Assumed != "" {
+			one.Severity, one.Assumptions = min(one.Severity, Warning), []string{m.Assumed}
+		}
+		r.report(one)
 	}
 }
 
@@ -165,7 +169,7 @@ func mostTries(l *topology.Layer, m topology.Methods, about func(topology.Outcom
 	n = 1
 	for i := range l.Repeats {
 		rep := &l.Repeats[i]
-		if rep.Methods != 0 && rep.Methods&m == 0 || !slices.ContainsFunc(rep.On, about) {
+		if rep.Methods != 0 && rep.Methods&m == 0 || !slices.ContainsFunc(rep.On, about) || rep.Word == cached {
 			continue
 		}
 		if tries := rep.Tries.Or(1); tries > n {
@@ -174,6 +178,10 @@ func mostTries(l *topology.Layer, m topology.Methods, about func(topology.Outcom
 	}
 	return by, n
 }
+
+// cached is the word of the one try more that nginx makes when a connection breaks which it had kept: the business of a
+// transport, as that of connections that are opened again. It counts where attempts are counted.
+const cached = "keepalive"
 
 func anything(topology.Outcome) bool { return true }
 

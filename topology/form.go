@@ -29,6 +29,9 @@ type Service struct {
 	// shares it among its own calls: its gate trusts its callers.
 	CallTree Value[bool] `yaml:"callTree,omitempty"`
 	Database bool        `yaml:"database,omitempty"`
+	// Proxy reports that it passes each request on to one of the services that it calls: its calls are alternatives, and
+	// not steps of one request.
+	Proxy bool `yaml:"proxy,omitempty"`
 }
 
 // Call is one edge: each request that From handles makes PerRequest calls of To.
@@ -63,6 +66,8 @@ type Remark struct {
 	Subject string   `yaml:"subject,omitempty"` // the same when lines move: "VirtualService shop/orders retryOn"
 	Text    string   `yaml:"text"`              // what is wrong, one sentence
 	Fix     string   `yaml:"fix,omitempty"`     // what to do, one sentence
+	// Assumed is what the remark rests on and no file says. A finding that rests on something is no error.
+	Assumed string `yaml:"assumed,omitempty"`
 }
 
 // Add appends everything of other to f.

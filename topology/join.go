@@ -27,6 +27,8 @@ type Found struct {
 //     namespace that has its name, if there is one such.
 //   - Proxies of Envoy's kind answer the calls of a gRPC client with UNAVAILABLE where they would say 503.
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
+//   - A service all of whose calls pass a gateway first is that gateway: a proxy, which passes failures on as they are
+//     unless its files say another answer.
 //
 // A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
 func (f Form) Join() (Form, []Found) {
@@ -49,6 +51,7 @@ func (f Form) Join() (Form, []Found) {
 		slices.SortStableFunc(j.out.Calls[i].Layers, func(a, b Layer) int { return int(a.Kind) - int(b.Kind) })
 		j.out.Calls[i].speakGRPC()
 	}
+	j.proxies()
 	return j.out, j.found
 }
 
@@ -72,6 +75,25 @@ func (c *Call) speakGRPC() {
 			if l.Answers[k].Gives == S503 {
 				l.Answers[k].Gives = Unavailable
 			}
+		}
+	}
+}
+
+// proxies marks the services that are gateways themselves.
+func (j *joining) proxies() {
+	calls, gateways := map[string]int{}, map[string]int{}
+	for i := range j.out.Calls {
+		c := &j.out.Calls[i]
+		calls[c.From]++
+		if len(c.Layers) > 0 && c.Layers[0].Kind == Gateway {
+			gateways[c.From]++
+		}
+	}
+	for i := range j.out.Services {
+		s := &j.out.Services[i]
+		if n := gateways[s.Name]; n > 0 && n == calls[s.Name] {
+			s.Proxy = true
+			keep(&s.AnswersWith, DefaultOf("same", "a proxy", s.At))
 		}
 	}
 }
@@ -109,8 +131,8 @@ func (j *joining) service(name, namespace string, at Position) (string, bool) {
 func (j *joining) call(c Call) {
 	from, ok := j.service(c.From, "", c.At)
 	to, known := j.service(c.To, "", c.At)
-	if !ok || !known {
-		return
+	if !ok || !known || from == to && from != "" && c.PerRequest.Origin == Assumed {
+		return // a service is told its own address so that it can pass it on
 	}
 	c.From, c.To, c.Layers = from, to, slices.Clone(c.Layers)
 	for i := range j.out.Calls {
@@ -260,6 +282,7 @@ func (s *Service) merge(other Service) {
 	keep(&s.Cancels, other.Cancels)
 	keep(&s.CallTree, other.CallTree)
 	s.Database = s.Database || other.Database
+	s.Proxy = s.Proxy || other.Proxy
 }
 
 func keep[T Scalar](v *Value[T], other Value[T]) {

@@ -116,3 +116,20 @@ func TestAProxyAnswersAClientOfGRPCWithACode(t *testing.T) {
 		t.Error("the form that was given has changed")
 	}
 }
+
+func TestAServiceAllOfWhoseCallsPassAGatewayIsAProxy(t *testing.T) {
+	gateway, client := topology.Layer{Kind: topology.Gateway}, topology.Layer{Kind: topology.Client}
+	f, _ := topology.Form{Services: []topology.Service{{Name: "edge"}, {Name: "shop"}, {Name: "own",
+		AnswersWith: topology.Write("500", topology.Position{})}},
+		Calls: []topology.Call{{From: "edge", To: "shop", Layers: []topology.Layer{gateway}},
+			{From: "edge", To: "own", Layers: []topology.Layer{gateway}},
+			{From: "shop", To: "db", Layers: []topology.Layer{gateway}}, {From: "shop", To: "mail",
+				Layers: []topology.Layer{client, gateway}},
+			{From: "own", To: "db", Layers: []topology.Layer{gateway}}}}.Join()
+	for _, s := range f.Services {
+		want := map[string]string{"edge": "same", "own": "500"}[s.Name]
+		if s.Proxy != (want != "") || s.AnswersWith.Or("") != want {
+			t.Errorf("%s: proxy %v, answers with %q", s.Name, s.Proxy, s.AnswersWith.Or(""))
+		}
+	}
+}

@@ -158,7 +158,11 @@ func (r *reader) backoff(service string, p *policyfile.Policy) topology.Backoff 
 		b.Multiplier, jitter = topology.DefaultOf(3.0, "Abate's decorrelated jitter", r.place(service)), "full"
 		b.Jitter = value(r, service, jitter, "jitter")
 	default:
-		b.Jitter = value(r, service, jitter, "jitter")
+		key := "jitter"
+		if n, _ := r.at(service, key); !n.Written() { // a factor of 0 is none
+			key = "jitterFactor"
+		}
+		b.Jitter = value(r, service, jitter, key)
 	}
 	switch p.Backoff {
 	case "none":

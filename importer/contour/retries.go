@@ -39,16 +39,23 @@ func (r *reader) tries(n source.Node, subject string) value[int] {
 	case "0":
 		r.remark("F604", count.At(), subject+" count", "a count of 0 counts as nothing written, so there is 1 retry",
 			"write -1 for no retries")
-		return byDefault
+		return ignored(count)
 	case "-1":
 		if source.Before(r.version.V, "1.33") {
 			r.remark("F604", count.At(), subject+" count", "until Contour 1.33 a count of -1 leaves 1 retry",
 				"remove the retryPolicy, or update Contour")
-			return byDefault
+			return ignored(count)
 		}
 		return topology.Write(1, count.At())
 	}
 	return envoywords.PlusOne(read(r, count, source.Int))
+}
+
+// ignored is the number of tries where Contour takes a count for none.
+func ignored(count source.Node) value[int] {
+	v := topology.Assume(1+envoywords.Retries, "Contour takes a count of "+count.Text()+" for none written")
+	v.At = count.At()
+	return v
 }
 
 // limits adds the caps of a back end: its annotations', or Envoy's own.

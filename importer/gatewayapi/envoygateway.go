@@ -35,6 +35,9 @@ func (r *reader) ofEnvoyGateway(l *topology.Layer, o source.Resource, p parent, 
 		l.Repeats = []topology.Repeat{envoywords.Off(topology.DefaultOf(1, p.who, l.At), "", l.At)}
 	}
 	r.breaker(l, p, traffic.get("circuitBreaker"))
+	if v := &l.Budget.Concurrent; v.Origin == topology.Default && v.At == l.At && block.Written() {
+		v.At = block.At() // the policy is where a cap belongs
+	}
 	if passive := traffic.get("healthCheck").Get("passive"); passive.Written() {
 		l.Ejection = r.passive(passive, p.who)
 	}

@@ -111,5 +111,7 @@ func (r *reader) ofOthers(l *topology.Layer, rule source.Node) {
 	}
 	repeats, more := p.Repeats()
 	l.Repeats, r.form.Remarks = append(l.Repeats, repeats...), append(r.form.Remarks, more...)
-	l.Backoff.First = read(r, retry.Get("backoff"), source.Duration)
+	l.Backoff.First = envoywords.Or(read(r, retry.Get("backoff"), source.Duration),
+		topology.NotKnown[time.Duration](unknown("the wait"), at))
+	l.Backoff.Jitter = topology.NotKnown[string](unknown("the jitter"), at)
 }

@@ -87,7 +87,7 @@ func TestAMistakeSwitchesTheWholeConfigOff(t *testing.T) {
 			t.Errorf("%s: %+v", c.to, f.Remarks)
 		}
 		for _, p := range f.Policies {
-			if got := p.Layer.Tries(topology.Unavailable, topology.Unsafe); got.N != 1 || !p.Layer.Overall.IsZero() {
+			if got := p.Layer.Tries(topology.Unavailable, topology.Unsafe); got.N != 1 || !p.Layer.Overall.IsUnknown() {
 				t.Errorf("%s: still in force: %+v", c.to, got)
 			}
 		}

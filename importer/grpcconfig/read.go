@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/abate-go/abate/importer/source"
@@ -95,7 +96,7 @@ func (c *config) read() {
 		l := &c.form.Policies[i].Layer // nothing of it is in force
 		*l = topology.Layer{Kind: l.Kind, Choice: l.Choice, Product: l.Product, Version: l.Version, Name: l.Name +
 			" (refused)", At: l.At, Match: l.Match,
-			Cancels: l.Cancels}
+			Cancels: l.Cancels, Overall: topology.NotKnown[time.Duration]("gRPC refuses the config", l.At)}
 	}
 }
 

@@ -32,6 +32,13 @@ func (r *reader) indexed() index {
 			key := full(v.Name, v.Namespace)
 			x.delegates[key] = append(x.delegates[key], v)
 		}
+		for _, kind := range []string{"tcp", "tls"} { // what is no HTTP is not repeated
+			for _, route := range v.Spec.Get(kind).Items() {
+				for _, d := range route.Get("route").Items() {
+					x.routed[resolve(d.Get("destination", "host").Text(), v.Namespace)] = true
+				}
+			}
+		}
 		if v.inMesh() {
 			for _, name := range v.services() {
 				x.routed[name] = true

@@ -10,6 +10,7 @@ import (
 // mesh is the configuration of a whole mesh, as far as it is about retries.
 type mesh struct {
 	version value[string]
+	several bool        // installations of several versions: which of them the other files are for is not known
 	retries source.Node // defaultHttpRetryPolicy
 	inbound source.Node // defaultInboundHttpRetryPolicy
 	connect source.Node
@@ -33,9 +34,15 @@ func (m *mesh) read(root, config source.Node) {
 	spec := root.Get("spec")
 	for _, tag := range []source.Node{spec.Get("tag"), spec.Get("version"), spec.Get("values", "global", "tag"),
 		spec.Get("revision")} {
-		if v := versionOf(tag.Text()); v != "" && m.version.IsZero() {
+		v := versionOf(tag.Text())
+		if v == "" {
+			continue
+		}
+		if m.version.IsZero() {
 			m.version = topology.Write(v, tag.At())
 		}
+		m.several = m.several || m.version.V != v
+		break
 	}
 	const variable = "EXCLUDE_UNSAFE_503_FROM_DEFAULT_RETRY"
 	for _, pilot := range []source.Node{spec.Get("values", "pilot", "env", variable), spec.Get("values",

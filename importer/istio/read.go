@@ -43,7 +43,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		r.sort(d)
 	}
 	r.version = r.mesh.version
-	if r.version.IsZero() || assume.Versions["istio"] != "" {
+	if r.version.IsZero() || r.mesh.several || assume.Versions["istio"] != "" {
 		r.version = assume.Version("istio", latest)
 	}
 	r.who = "Istio " + r.version.V
@@ -103,6 +103,7 @@ func resolve(host, namespace string) string {
 // conflicts remarks hosts that several VirtualServices have in the mesh: only the oldest one holds there.
 func (r *reader) conflicts() {
 	first := map[string]resource{}
+	elsewhere := map[string]int{} // of a host, the remark about other files
 	for _, v := range r.virtual {
 		if !v.inMesh() || slices.Equal(v.Spec.Get("exportTo").Texts(), []string{"."}) {
 			continue
@@ -118,10 +119,28 @@ func (r *reader) conflicts() {
 				continue
 			}
 			if other.Name != v.Name || other.Namespace != v.Namespace {
-				r.remark("F603", h.At(), v.String()+" host "+h.Text(), "the host "+h.Text()+" is that of "+other.String()+
-					" ("+other.At.String()+") too; for sidecars only the older of the two holds", "put the routes of both into one")
+				r.conflict(v, other, h, elsewhere)
 			}
 		}
+	}
+}
+
+// conflict remarks a host that an earlier VirtualService has too. Files of one folder may be meant as alternatives, so
+// all of them are one remark.
+func (r *reader) conflict(v, other resource, h source.Node, elsewhere map[string]int) {
+	host := resolve(h.Text(), v.Namespace)
+	i, again := elsewhere[host]
+	files := other.At.File != h.At().File
+	if files && again {
+		was := &r.form.Remarks[i]
+		was.Text = strings.TrimSuffix(was.Text, ", and of others") + ", and of others"
+		return
+	}
+	r.remark("F603", h.At(), v.String()+" host "+h.Text(), "for sidecars only the oldest VirtualService of a host holds, "+
+		"and "+h.Text()+" is that of "+other.String()+" ("+other.At.String()+") too", "put the routes of both into one")
+	if files {
+		i = len(r.form.Remarks) - 1
+		elsewhere[host], r.form.Remarks[i].Assumed = i, "both files are applied to one cluster"
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 var (
 	poolKeys = []string{"http1MaxPendingRequests", "http2MaxRequests", "maxRequestsPerConnection", "maxRetries",
 		"idleTimeout",
-		"h2UpgradePolicy", "useClientProtocol", "maxConcurrentStreams"}
+		"h2UpgradePolicy", "useClientProtocol", "maxConcurrentStreams", "http2KeepAlive"}
 	outlierKeys = []string{"consecutive5xxErrors", "consecutiveGatewayErrors", "consecutiveLocalOriginFailures",
 		"splitExternalLocalOriginErrors", "interval", "baseEjectionTime", "maxEjectionPercent", "minHealthPercent"}
 )

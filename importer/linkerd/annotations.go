@@ -39,10 +39,9 @@ func (r *reader) retries(l *topology.Layer, o source.Resource) {
 	at := o.Root.Get("metadata", "annotations").At()
 	tries := envoywords.Or(r.limit(o), topology.DefaultOf(1+oneRetry, r.who, at))
 	l.PerTry = read(r, o.Annotation(retryPrefix+"timeout"), source.Duration)
-	if !l.PerTry.IsZero() {
-		on := o.Annotation(retryPrefix + "timeout")
-		l.Repeats = append(l.Repeats, topology.Repeat{On: []topology.Outcome{topology.Hang}, Tries: tries, Word: on.Text(),
-			At: on.At()})
+	hang := topology.Repeat{On: []topology.Outcome{topology.Hang}, Tries: tries, At: at}
+	if on := o.Annotation(retryPrefix + "timeout"); on.Exists() {
+		hang.Word, hang.At = on.Text(), on.At()
 	}
 	http, grpc := o.Annotation(retryPrefix+"http"), o.Annotation(retryPrefix+"grpc")
 	for _, wrong := range []struct {
@@ -60,6 +59,7 @@ func (r *reader) retries(l *topology.Layer, o source.Resource) {
 	if o.Kind != "HTTPRoute" {
 		r.words(l, o, grpc, tries, code)
 	}
+	l.Repeats = append(l.Repeats, hang) // which without that limit never ends
 	if !http.Exists() && !grpc.Exists() {
 		r.remark("F602", at, o.String()+" retry",
 			"no status is repeated, because neither "+retryPrefix+"http nor "+retryPrefix+
@@ -81,7 +81,9 @@ func (r *reader) limit(o source.Resource) value[int] {
 	if number, known := v.Get(); known && number == 0 {
 		r.remark("F604", n.At(), o.String()+" retry limit", "a limit of 0 counts as none given, so there is 1 retry",
 			"remove the retry annotations to switch retries off")
-		return value[int]{}
+		v = topology.Assume(1+oneRetry, "Linkerd takes a limit of 0 for none given")
+		v.At = n.At()
+		return v
 	}
 	return envoywords.PlusOne(v)
 }

@@ -14,6 +14,7 @@ import (
 // files are the documents of one audit, and what includes what.
 type files struct {
 	docs     []source.Document
+	given    []string                // names of all files of the audit
 	parsed   map[string][]*directive // by the document's key
 	included map[string]bool
 	expanded int // directives so far
@@ -23,8 +24,8 @@ type files struct {
 // key tells documents apart: several may stand in one file.
 func key(d *source.Document) string { return fmt.Sprintf("%s\x00%s\x00%d", d.File, d.Name, d.Line) }
 
-func newFiles(docs []source.Document) *files {
-	f := &files{docs: docs, parsed: map[string][]*directive{}, included: map[string]bool{}}
+func newFiles(docs []source.Document, given []string) *files {
+	f := &files{docs: docs, given: given, parsed: map[string][]*directive{}, included: map[string]bool{}}
 	for i := range docs {
 		directives, remarks := parse(&docs[i])
 		f.parsed[key(&docs[i])] = directives
@@ -71,6 +72,11 @@ func (f *files) match(d *source.Document, pattern string) []*source.Document {
 			return out
 		}
 	}
+	for dir := path.Dir(d.File); len(parts) > 1 && dir != path.Dir(dir); dir = path.Dir(dir) { // the folder of nginx.conf
+		if out = f.glob(d, path.Join(append([]string{path.Dir(dir)}, parts...)...)); len(out) > 0 {
+			return out
+		}
+	}
 	for i := range f.docs { // another entry of the same ConfigMap
 		o := &f.docs[i]
 		if o.Name != "" && o.File == d.File && key(o) != key(d) && o.Owner == d.Owner {
@@ -94,6 +100,20 @@ func (f *files) glob(d *source.Document, pattern string) []*source.Document {
 	return out
 }
 
+// elsewhere reports whether a file of the audit that is not nginx's, because it sets nothing that an audit looks at, is
+// the one that an include means.
+func (f *files) elsewhere(pattern string) bool {
+	parts := strings.Split(strings.Trim(path.Clean(pattern), "/"), "/")
+	return slices.ContainsFunc(f.given, func(name string) bool {
+		have := strings.Split(name, "/")
+		if len(have) < len(parts) {
+			return false
+		}
+		ok, err := path.Match(path.Join(parts...), path.Join(have[len(have)-len(parts):]...))
+		return ok && err == nil
+	})
+}
+
 // maxDirectives bounds what files that include one another come to.
 const maxDirectives = 100_000
 
@@ -115,7 +135,7 @@ func (f *files) expand(directives []*directive, within []string) []*directive {
 			continue
 		}
 		found := f.match(d.doc, pattern.text)
-		if len(found) == 0 {
+		if len(found) == 0 && !f.elsewhere(pattern.text) {
 			f.remarks = append(f.remarks, topology.Remark{Rule: "F702", At: pattern.at, Subject: "include " + pattern.text,
 				Text: "none of the files that were given is " + pattern.text + ", which is included here",
 				Fix:  "give it too, or put it beside this file as it is on the machine"})

@@ -153,8 +153,10 @@ func (in *instance) tries(s *scope, prefix string, at topology.Position, u *upst
 	switch {
 	case !told:
 		return topology.NotKnown[int](limit.Why, limit.At)
-	case most > 0 && (!known || most < n):
+	case most > 0 && (!known || most <= n):
 		return limit
+	case known && n > 1:
+		return topology.DefaultOf(n, in.product()+", which tries each server once", count.At)
 	}
 	return count
 }

@@ -115,7 +115,7 @@ http {
 		{l.Connect.String(), "1s (inherited from server; gw/nginx.conf:7:31)"},
 		{l.Overall.String(), "none (default of nginx 1.22.1; gw/nginx.conf:11:13)"},
 		{l.Endpoints.String(), "2 (gw/nginx.conf:3:5)"},
-		{l.Repeats[0].Tries.String(), "2 (gw/nginx.conf:3:5)"},
+		{l.Repeats[0].Tries.String(), "2 (gw/nginx.conf:10:39)"},
 		{l.Repeats[3].At.String() + l.Repeats[3].Word, "gw/nginx.conf:9:47http_503"},
 		{l.Ejection.Consecutive.String(), "3 (gw/nginx.conf:3:42)"},
 		{l.Ejection.Base.String(), "30s (gw/nginx.conf:3:54)"},

@@ -34,7 +34,7 @@ func Recognise(d source.Document) bool {
 // Read returns what the documents say. Documents that others include are read where they are included. The rest of one
 // folder, where nothing joins them, is one nginx: the files of conf.d.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
-	f := newFiles(docs)
+	f := newFiles(docs, assume.Given)
 	var out topology.Form
 	for _, group := range f.groups() {
 		in := &instance{files: f, form: &out, version: assume.Version("nginx", assumedVersion),

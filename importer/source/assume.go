@@ -17,6 +17,9 @@ type Assume struct {
 	Implementation string
 	// Images are the versions of products that tags of images name, by the same names as in Versions.
 	Images map[string]topology.Value[string]
+	// Given are the names of all files of the audit, those of no known format too: what a file includes may be one that
+	// sets nothing.
+	Given []string
 }
 
 // Version returns the version of a product: as it was told, else that of the tag of an image, else latest, which is

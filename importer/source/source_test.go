@@ -40,7 +40,7 @@ func TestValuesKnowTheirPlaceAndTemplatesAreUnknown(t *testing.T) {
 	if n.String() != "3 (f.yaml:2:8)" {
 		t.Errorf("n is %s", n)
 	}
-	if v, remarks := source.Scalar(a.Get("t"), source.Int); !v.IsUnknown() || len(remarks) != 0 {
+	if v, remarks := source.Scalar(a.Get("t"), source.Int); !v.IsUnknown() || len(remarks) != 1 {
 		t.Errorf("t is %s, %v", v, remarks)
 	}
 	if v, remarks := source.Scalar(a.Get("bad"), source.Int); !v.IsUnknown() || len(remarks) != 1 {

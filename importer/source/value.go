@@ -22,7 +22,9 @@ func Scalar[T topology.Scalar](n Node, parse func(string) (T, error)) (topology.
 func Word[T topology.Scalar](word string, at topology.Position, parse func(string) (T, error)) (topology.Value[T],
 	[]topology.Remark) {
 	if t := Template(word); t != "" {
-		return topology.NotKnown[T]("template "+t, at), nil
+		return topology.NotKnown[T]("template "+t, at), []topology.Remark{{Rule: "F702", At: at, Subject: "value " + word,
+			Text: t + " stands where a value belongs, so what follows from it is not known",
+			Fix:  "pass the file as it is rendered, or write the value into a topology file"}}
 	}
 	v, err := parse(word)
 	if err != nil {

@@ -1,7 +1,6 @@
 package spring
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +25,7 @@ func (a *application) retryFilter(g, r *tree, filters []filter, n int, match top
 	f := &filters[n]
 	l := a.plain(g, r, match, f.at)
 	a.around(filters, n, &l)
+	a.fallbacks(filters[n+1:])
 	retries := scalar(a.form, f.arg("retries"), source.Int)
 	if retries.IsZero() {
 		retries = topology.DefaultOf(3, gatewayName, f.at)
@@ -78,10 +78,6 @@ func (a *application) exceptions(f *filter, l *topology.Layer, add func(string, 
 	}
 	for _, w := range names {
 		on, _ := meaning(w.text)
-		on = slices.Clone(on)
-		if limit, ok := l.PerTry.Get(); ok && limit == 0 { // a hang never ends
-			on = slices.DeleteFunc(on, func(o topology.Outcome) bool { return o == topology.Hang })
-		}
 		add(w.text, w.here, on...)
 	}
 }
@@ -128,11 +124,25 @@ func (a *application) backoff(f *filter) topology.Backoff {
 	return b
 }
 
+// fallbacks remarks circuit breakers behind a Retry filter that answer themselves when a call fails.
+func (a *application) fallbacks(behind []filter) {
+	for _, f := range behind {
+		if to := f.args.value("fallbackUri"); breaks(&f) && to != "" {
+			a.remark("F503", f.at, f.of+" CircuitBreaker fallbackUri", "the fallback "+to+
+				" answers behind the Retry filter, which then sees no failure to try again", "put CircuitBreaker before Retry")
+		}
+	}
+}
+
+func breaks(f *filter) bool {
+	return f.name == "CircuitBreaker" || f.name == "SpringCloudCircuitBreaker"
+}
+
 // around applies the circuit breaker filter of a route: before the n-th filter its time limit is for all tries, behind
 // it for each.
 func (a *application) around(filters []filter, n int, l *topology.Layer) {
 	for i, f := range filters {
-		if f.name != "CircuitBreaker" && f.name != "SpringCloudCircuitBreaker" {
+		if !breaks(&f) {
 			continue
 		}
 		name := ""

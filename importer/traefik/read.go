@@ -31,7 +31,12 @@ type configuration struct {
 	middlewares map[string]*middleware
 	services    map[string]*group
 	transports  map[string]source.Node
+	remarks     []topology.Remark
 }
+
+// retryKeys are those of a retry middleware.
+var retryKeys = []string{"attempts", "initialInterval", "timeout", "maxRequestBodyBytes", "status",
+	"retryNonIdempotentMethod", "disableRetryOnNetworkError"}
 
 // router sends some requests to services, through middlewares.
 type router struct {
@@ -92,7 +97,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	if service == "" {
 		service = "traefik"
 	}
-	out := topology.Form{}
+	out := topology.Form{Remarks: c.remarks}
 	t := &traefik{configuration: c, form: &out, service: service, version: assume.Version("traefik", assumedVersion)}
 	t.calls()
 	if len(out.Calls) > 0 {
@@ -158,6 +163,7 @@ func (c *configuration) middleware(name string, at topology.Position, spec sourc
 	m := &middleware{name: name, at: at, chain: chain}
 	if retry := spec.Get("retry"); retry.Written() {
 		m.at, m.retry = retry.At(), ofNode(retry)
+		c.remarks = append(c.remarks, retry.Unknown("Traefik", "middleware "+name, retryKeys...)...)
 	}
 	c.middlewares[name] = m
 }

@@ -14,8 +14,9 @@ var databases = []string{"postgres", "postgresql", "mysql", "mariadb", "mongodb"
 	"memcached", "cassandra", "cockroachdb", "elasticsearch", "opensearch", "sqlserver", "mssql", "oracle", "clickhouse",
 	"etcd", "dynamodb-local"}
 
-// brokers are schemes of addresses that are no calls with retries of the kinds that an audit reads.
-var brokers = []string{"kafka", "amqp", "amqps", "nats", "pulsar", "file", "unix", "git", "ssh", "s3", "arn"}
+// calls are schemes of addresses that are called. Those of brokers, of stores of files and of names of objects
+// (kubernetes://apis/apps/v1/…) are none.
+var calls = []string{"http", "https", "grpc", "grpcs", "h2c", "ws", "wss", "tcp", "tls", "thrift", "dubbo", "lb"}
 
 type address struct {
 	host     string
@@ -42,7 +43,7 @@ func addresses(name, value string) []address {
 func addressOf(name, word string) (address, bool) {
 	if strings.Contains(word, "://") {
 		u, err := url.Parse(word)
-		if err != nil || slices.Contains(brokers, strings.ToLower(u.Scheme)) {
+		if err != nil || !slices.Contains(calls, strings.ToLower(u.Scheme)) && !slices.Contains(databases, family(u.Scheme)) {
 			return address{}, false
 		}
 		return checked(u.Hostname(), slices.Contains(databases, family(u.Scheme)))

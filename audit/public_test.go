@@ -1,0 +1,67 @@
+package audit_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/lint"
+)
+
+// TestWhatPeopleSayOfFindingsInPublicRepositories holds docs/audit.md to the file of what was looked at.
+func TestWhatPeopleSayOfFindingsInPublicRepositories(t *testing.T) {
+	data, err := os.ReadFile("testdata/public.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, gone, now, seen, right, noise int
+	var unseen []string
+	for i, line := range strings.Split(strings.TrimRight(string(data), "\n"), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		cells := strings.Split(line, "\t")
+		if cells[0] == "unseen" {
+			unseen = cells[1:]
+			continue
+		}
+		if len(cells) != 9 {
+			t.Fatalf("line %d has %d cells", i+1, len(cells))
+		}
+		if _, known := lint.RuleOf(cells[0]); !known {
+			t.Errorf("line %d: there is no rule %s", i+1, cells[0])
+		}
+		var n [6]int
+		for k := range n {
+			if n[k], err = strconv.Atoi(cells[k+1]); err != nil {
+				t.Fatalf("line %d: %v", i+1, err)
+			}
+		}
+		if n[3] != min(n[2], 10) || n[4]+n[5] != n[3] || n[1] > n[0] || (n[1] > 0) != (cells[7] != "") ||
+			(n[5] > 0) != (cells[8] != "") {
+			t.Errorf("line %d does not add up: %s", i+1, line)
+		}
+		before, gone, now = before+n[0], gone+n[1], now+n[2]
+		seen, right, noise = seen+n[3], right+n[4], noise+n[5]
+	}
+	if 100*right < 95*seen {
+		t.Errorf("%d of %d findings are right, want 95 %%", right, seen)
+	}
+	page, err := os.ReadFile("../docs/audit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sentence := range []string{
+		fmt.Sprintf("%d of the %d that were looked at are right (%.0f %%)", right, seen, 100*float64(right)/float64(seen)),
+		fmt.Sprintf("%d were noise and none was false", noise),
+		fmt.Sprintf("made %d findings in 94 trees of 43 public repositories", now),
+		fmt.Sprintf("%s of the %s findings there are right", unseen[1], unseen[0]),
+		fmt.Sprintf("%d findings, %d of which were false or noise", before, gone),
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), sentence) {
+			t.Errorf("docs/audit.md lacks %q", sentence)
+		}
+	}
+}
