@@ -119,25 +119,57 @@ func TestTheDiffOfFilesElsewhereIsOneThatGitTakes(t *testing.T) {
 // absent are files that leave out the number whose default makes most of the attempts: the name, the service that they
 // belong to, the text, and what is to be found in it afterwards.
 var absent = [][4]string{
-	{"kong/kong.yaml", "kong", "_format_version: \"3.0\"\nservices:\n# the first\n- name: orders # main\n  host: orders\n  port: 80\n\n- name: stock\n  host: stock\n  retries: 0\n", "name: orders # main\n  retries: 0\n"},
-	{"envoy/envoy.yaml", "envoy", "static_resources:\n  listeners:\n  - name: l\n    filter_chains:\n    - filters:\n      - name: envoy.filters.network.http_connection_manager\n        typed_config:\n          \"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager\n          route_config:\n            virtual_hosts:\n            - name: v\n              domains: [\"*\"]\n              routes:\n              - match: {prefix: /}\n                route:\n                  cluster: orders\n                  retry_policy:\n                    # no number\n                    retry_on: 5xx # all\n                    per_try_timeout: 1s\n  clusters:\n  - name: orders\n    load_assignment:\n      endpoints:\n      - lb_endpoints:\n        - endpoint: {address: {socket_address: {address: orders, port_value: 80}}}\n", "retry_on: 5xx # all\n                    num_retries: 0\n"},
-	{"envoy/envoy.json", "envoy", `{"static_resources": {"listeners": [{"name": "l", "filter_chains": [{"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", "route_config": {"virtual_hosts": [{"name": "v", "domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "orders", "retry_policy": {"retry_on": "5xx"}}}]}]}}}]}]}], "clusters": [{"name": "orders"}]}}`, `{"num_retries": 0, "retry_on": "5xx"}`},
-	{"vs.yaml", "shop", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: orders}\nspec:\n  hosts: [orders]\n  http:\n  - route:\n    - destination: {host: orders}\n    # slow\n    timeout: 5s\n", "  - route:\n    - destination: {host: orders}\n    retries: {attempts: 0}\n"},
-	{"shop/src/main/resources/application.yaml", "shop", "resilience4j:\n  retry:\n    instances:\n      orders:\n        waitDuration: 1s # why\n", "orders:\n        maxAttempts: 1\n        waitDuration: 1s # why\n"},
-	{"shop/src/main/resources/application.yaml", "shop", "resilience4j:\n  retry:\n    instances:\n      orders: {}\n", "orders: {maxAttempts: 1}"},
-	{"shop/src/main/resources/application.yaml", "shop", "resilience4j:\n  retry:\n    instances: {orders: {waitDuration: 1s}}\n", "{orders: {maxAttempts: 1, waitDuration: 1s}}"},
-	{"shop/src/main/resources/application.properties", "shop", "# r\nresilience4j.retry.instances.orders.waitDuration=1s\n", "waitDuration=1s\nresilience4j.retry.instances.orders.maxAttempts=1\n"},
-	{"shop/nginx.conf", "shop", "http {\n  upstream orders { server a:80; server b:80; server c:80; }\n  server {\n    location / {\n      proxy_pass http://orders; # here\n    }\n  }\n}\n", "orders; # here\n      proxy_next_upstream_tries 1;\n"},
-	{"shop/nginx.conf", "shop", "http {\n  proxy_next_upstream error timeout http_503;\n  upstream orders { server a:80; server b:80; server c:80; }\n  server {\n    location / {\n      proxy_pass http://orders; # here\n    }\n  }\n}\n", "http_503;\n  proxy_next_upstream_tries 1;\n"},
-	{"shop/haproxy.cfg", "shop", "frontend f\n    bind :80\n    default_backend orders\n\n# the backend\nbackend orders\n    mode http\n    retry-on all-retryable-errors\n    server a orders:80\n", "backend orders\n    retries 0\n"},
-	{"shop/policy.yaml", "shop", "services:\n  orders:\n    retryOn: [\"503\"]\n    upstreams: [\"http://orders:80\"]\n", "  orders:\n    maxRetries: 0\n"},
-	{"dapr.yaml", "shop", "apiVersion: dapr.io/v1alpha1\nkind: Resiliency\nmetadata: {name: r}\nspec:\n  policies:\n    retries:\n      often:\n        policy: constant\n        duration: 1s\n  targets:\n    apps:\n      orders: {retry: often}\n", "policy: constant\n        maxRetries: 0\n"},
+	{"kong/kong.yaml", "kong", "_format_version: \"3.0\"\nservices:\n# the first\n- name: orders # main\n" +
+		"  host: orders\n  port: 80\n\n- name: stock\n  host: stock\n  retries: 0\n", "name: orders # main\n" +
+		"  retries: 0\n"},
+	{"envoy/envoy.yaml", "envoy", "static_resources:\n  listeners:\n  - name: l\n    filter_chains:\n" +
+		"    - filters:\n      - name: envoy.filters.network.http_connection_manager\n        typed_config:\n" +
+		"          " + manager + "\n" +
+		"          route_config:\n            virtual_hosts:\n            - name: v\n              domains: [\"*\"]\n" +
+		"              routes:\n              - match: {prefix: /}\n                route:\n" +
+		"                  cluster: orders\n                  retry_policy:\n                    # no number\n" +
+		"                    retry_on: 5xx # all\n                    per_try_timeout: 1s\n  clusters:\n" +
+		"  - name: orders\n    load_assignment:\n      endpoints:\n      - lb_endpoints:\n" +
+		"        - endpoint: {address: {socket_address: {address: orders, port_value: 80}}}\n", "retry_on: 5xx # all\n" +
+		"                    num_retries: 0\n"},
+	{"envoy/envoy.json", "envoy", `{"static_resources": {"listeners": [{"name": "l", "filter_chains": [{"filters": [` +
+		`{"name": "envoy.filters.network.http_connection_manager", "typed_config": {` + manager + `, "route_config": ` +
+		`{"virtual_hosts": [{"name": "v", "domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": ` +
+		`{"cluster": "orders", "retry_policy": {"retry_on": "5xx"}}}]}]}}}]}]}], "clusters": [{"name": "orders"}]}}`,
+		`{"num_retries": 0, "retry_on": "5xx"}`},
+	{"vs.yaml", "shop", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: orders}\n" +
+		"spec:\n  hosts: [orders]\n  http:\n  - route:\n    - destination: {host: orders}\n    # slow\n" +
+		"    timeout: 5s\n", "  - route:\n    - destination: {host: orders}\n    retries: {attempts: 0}\n"},
+	{"shop/src/main/resources/application.yaml", "shop", "resilience4j:\n  retry:\n    instances:\n      orders:\n" +
+		"        waitDuration: 1s # why\n", "orders:\n        maxAttempts: 1\n        waitDuration: 1s # why\n"},
+	{"shop/src/main/resources/application.yaml", "shop", "resilience4j:\n  retry:\n    instances:\n" +
+		"      orders: {}\n", "orders: {maxAttempts: 1}"},
+	{"shop/src/main/resources/application.yaml", "shop", "resilience4j:\n  retry:\n" +
+		"    instances: {orders: {waitDuration: 1s}}\n", "{orders: {maxAttempts: 1, waitDuration: 1s}}"},
+	{"shop/src/main/resources/application.properties", "shop", "# r\n" +
+		"resilience4j.retry.instances.orders.waitDuration=1s\n", "waitDuration=1s\n" +
+		"resilience4j.retry.instances.orders.maxAttempts=1\n"},
+	{"shop/nginx.conf", "shop", "http {\n  upstream orders { server a:80; server b:80; server c:80; }\n  server {\n" +
+		"    location / {\n      proxy_pass http://orders; # here\n    }\n  }\n}\n", "orders; # here\n" +
+		"      proxy_next_upstream_tries 1;\n"},
+	{"shop/nginx.conf", "shop", "http {\n  proxy_next_upstream error timeout http_503;\n" +
+		"  upstream orders { server a:80; server b:80; server c:80; }\n  server {\n    location / {\n" +
+		"      proxy_pass http://orders; # here\n    }\n  }\n}\n", "http_503;\n  proxy_next_upstream_tries 1;\n"},
+	{"shop/haproxy.cfg", "shop", "frontend f\n    bind :80\n    default_backend orders\n\n# the backend\n" +
+		"backend orders\n    mode http\n    retry-on all-retryable-errors\n    server a orders:80\n",
+		"backend orders\n    retries 0\n"},
+	{"shop/policy.yaml", "shop", "services:\n  orders:\n    retryOn: [\"503\"]\n" +
+		"    upstreams: [\"http://orders:80\"]\n", "  orders:\n    maxRetries: 0\n"},
+	{"dapr.yaml", "shop", "apiVersion: dapr.io/v1alpha1\nkind: Resiliency\nmetadata: {name: r}\nspec:\n" +
+		"  policies:\n    retries:\n      often:\n        policy: constant\n        duration: 1s\n  targets:\n" +
+		"    apps:\n      orders: {retry: often}\n", "policy: constant\n        maxRetries: 0\n"},
 }
 
 func TestANumberThatAFileLeavesOutIsWrittenIntoIt(t *testing.T) {
 	old := audit.Options{Assume: source.Assume{Versions: map[string]string{"istio": "1.23", "nginx": "1.26"}}}
 	for _, c := range absent {
-		calls := "services: [{name: " + c[1] + ", answersWith: same}]\ncalls: [{from: " + c[1] + ", to: orders}, {from: root, to: " +
+		calls := "services: [{name: " + c[1] + ", answersWith: same}]\ncalls: [{from: " + c[1] +
+			", to: orders}, {from: root, to: " +
 			c[1] + ", layers: [{kind: client, repeats: [{on: [\"503\", \"502\", \"504\", \"500\"], " +
 			"tries: \"5 (assumed: somebody said so)\"}]}]}]\n"
 		files := []importer.File{{Name: "calls.yaml", Data: []byte(calls)}, {Name: c[0], Data: []byte(c[2])}}

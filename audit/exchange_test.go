@@ -78,11 +78,13 @@ func randomService(r *rand.Rand, b *strings.Builder) {
 		fmt.Sprintf("kind: tokens, maxTokens: %d, depositPerSuccess: 0.%d", 1+few(1000), 1+r.IntN(9))}[r.IntN(4)])
 	window := []string{fmt.Sprintf("slidingWindow: %ds, minimumNumberOfCalls: %d", 1+few(600), 1+few(1000)),
 		fmt.Sprintf("slidingWindow: %d, minimumNumberOfCalls: %d", 100+few(900), 1+few(100))}[r.IntN(2)]
-	line("circuitBreaker: {%s}", []string{"disabled: true", fmt.Sprintf("kind: thresholds, failureThreshold: %d", 1+few(500)),
+	line("circuitBreaker: {%s}", []string{"disabled: true", fmt.Sprintf("kind: thresholds, failureThreshold: %d",
+		1+few(500)),
 		fmt.Sprintf("kind: thresholds, failureRateThreshold: %g, %s, waitDurationInOpenState: %dms",
 			float64(1+r.IntN(100))/100, window, 1+few(8000))}[r.IntN(3)])
 	line("bulkhead: {maxConcurrentCalls: %d}", 1+few(100_000))
-	line("outlierDetection: {%s}", []string{"disabled: true", fmt.Sprintf("consecutiveFailures: %d, baseEjectionTime: %ds",
+	line("outlierDetection: {%s}", []string{"disabled: true", fmt.Sprintf(
+		"consecutiveFailures: %d, baseEjectionTime: %ds",
 		1+r.IntN(9), 1+few(3600))}[r.IntN(2)])
 	if r.IntN(4) == 0 {
 		line("hedge: {maxHedges: %d, delay: %dms}", 1+r.IntN(3), 1+few(attempt))

@@ -32,10 +32,10 @@ type rule struct {
 	more  int
 }
 
-// Propose looks for the fewest numbers to make smaller, or to write where a default is at fault, so that one request becomes no more than a few attempts: it
-// takes the one first that shortens the worst path most, and goes on until the path is short or no number is left.
-// Retries that stand nearest to the failure are kept where there is a choice. It adds the changes to the result, with
-// a diff of the files; nothing is written.
+// Propose looks for the fewest numbers to make smaller, or to write where a default is at fault, so that one request
+// becomes no more than a few attempts: it takes the one first that shortens the worst path most, and goes on until the
+// path is short or no number is left. Retries that stand nearest to the failure are kept where there is a choice. It
+// adds the changes to the result, with a diff of the files; nothing is written.
 func (r *Result) Propose(files []importer.File, o lint.Options) {
 	data := make(map[string][]byte, len(files))
 	for _, f := range files {

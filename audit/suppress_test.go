@@ -10,7 +10,8 @@ import (
 	"github.com/abate-go/abate/importer"
 )
 
-const manager = `"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"`
+const manager = `"@type": "type.googleapis.com/envoy.extensions.filters.network.` +
+	`http_connection_manager.v3.HttpConnectionManager"`
 
 // accepting are files with a finding, and how a comment is written in them.
 var accepting = map[string]struct{ text, above, behind string }{
@@ -20,7 +21,8 @@ var accepting = map[string]struct{ text, above, behind string }{
 	"lb/haproxy.cfg": {"frontend f\n  bind :80\n  default_backend orders\nbackend orders\n  mode http\n  retries 4\n" +
 		"  retry-on all-retryable-errors\n  server a orders:80\n", "# %s", " # %s"},
 	"shop/src/main/resources/application.properties": {"spring.application.name=shop\n" +
-		"resilience4j.retry.instances.orders.maxAttempts=4\nresilience4j.retry.instances.orders.waitDuration=1s\n", "! %s", ""},
+		"resilience4j.retry.instances.orders.maxAttempts=4\nresilience4j.retry.instances.orders.waitDuration=1s\n",
+		"! %s", ""},
 	"mesh/envoy.json": {`{"static_resources": {"listeners": [{"name": "l", "filter_chains": [{"filters": [{` +
 		`"name": "envoy.filters.network.http_connection_manager", "typed_config": {` + manager + `,
   "route_config": {"virtual_hosts": [{"name": "v", "domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": {
@@ -88,19 +90,21 @@ func TestAnAnnotationAcceptsFindingsOfItsObjectOnly(t *testing.T) {
 	const own = "\n  annotations: {abate.dev/ignore: \"F301=orders are numbered; F999=x\"}"
 	const folded = "\n  annotations:\n    abate.dev/ignore: >-\n      F301=orders are\n      numbered"
 	plain := fmt.Sprintf(annotatedRoute, "")
-	list := "apiVersion: v1\nkind: List\nitems:\n- metadata: {annotations: {abate.dev/ignore: F301=another}}\n  kind: Service\n- " +
+	list := "apiVersion: v1\nkind: List\nitems:\n- metadata: {annotations: {abate.dev/ignore: F301=another}}\n" +
+		"  kind: Service\n- " +
 		strings.ReplaceAll(strings.TrimSpace(plain), "\n", "\n  ") + "\n"
 	for text, want := range map[string]audit.State{
 		fmt.Sprintf(annotatedRoute, own):                             audit.Suppressed,
 		fmt.Sprintf(annotatedRoute, folded):                          audit.Suppressed,
 		fmt.Sprintf(annotatedRoute, own) + "---\n" + "kind: Other\n": audit.Suppressed,
 		plain: audit.New,
-		"# abate.dev/ignore: F301=in a comment\n" + plain:                                   audit.New,
-		fmt.Sprintf(annotatedRoute, "\n  labels: {x: \"abate.dev/ignore: F301=in a text\"}"):         audit.New,
-		fmt.Sprintf(annotatedRoute, "\n  annotations: {abate.dev/ignore: F301}"):                     audit.New,
-		"metadata: {annotations: {abate.dev/ignore: F301=another}}\nkind: X\n---\n" + plain: audit.New,
+		"# abate.dev/ignore: F301=in a comment\n" + plain:                                    audit.New,
+		fmt.Sprintf(annotatedRoute, "\n  labels: {x: \"abate.dev/ignore: F301=in a text\"}"): audit.New,
+		fmt.Sprintf(annotatedRoute, "\n  annotations: {abate.dev/ignore: F301}"):             audit.New,
+		"metadata: {annotations: {abate.dev/ignore: F301=another}}\nkind: X\n---\n" + plain:  audit.New,
 		list: audit.New,
-		strings.Replace(list, "  name: orders", "  name: orders\n    annotations: {abate.dev/ignore: F301=its own}", 1): audit.Suppressed,
+		strings.Replace(list, "  name: orders", "  name: orders\n    annotations: {abate.dev/ignore: F301=its own}",
+			1): audit.Suppressed,
 	} {
 		got := states([]importer.File{{Name: "vs.yaml", Data: []byte(text)}}, "F301")
 		if len(got) == 0 || got[0].State != want {

@@ -71,7 +71,8 @@ func Spring(routes []Route) []byte {
 	parts := []struct {
 		name  string
 		write func(*text, *topology.Layer) bool
-	}{{"retry", springRetry}, {"timelimiter", springTime}, {"circuitbreaker", springBreaker}, {"bulkhead", springBulkhead}}
+	}{{"retry", springRetry}, {"timelimiter", springTime}, {"circuitbreaker", springBreaker}, {"bulkhead",
+		springBulkhead}}
 	for _, part := range parts {
 		section := &text{}
 		for i := range routes {

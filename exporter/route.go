@@ -154,7 +154,8 @@ func label(name string) string {
 // yamlWord quotes a word where YAML would take it for something else than a text.
 func yamlWord(word string) string {
 	switch {
-	case word[0] >= '0' && word[0] <= '9', slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null", "y",
+	case word[0] >= '0' && word[0] <= '9', slices.Contains([]string{"true", "false", "yes", "no", "on", "off",
+		"null", "y",
 		"n"}, word):
 		return strconv.Quote(word)
 	default:

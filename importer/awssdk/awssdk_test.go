@@ -24,7 +24,8 @@ func read(t *testing.T, name, text string) topology.Form {
 }
 
 func deployment(env string) string {
-	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: shop, namespace: eu}\nspec:\n  template:\n    spec:\n" +
+	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: shop, namespace: eu}\nspec:\n  template:\n" +
+		"    spec:\n" +
 		"      containers:\n      - name: a\n        env: [" + env + "]\n"
 }
 
@@ -53,12 +54,14 @@ func TestTheEnvironmentSaysHowOftenTheSDKTries(t *testing.T) {
 }
 
 func TestComposeFilesAndProfilesAreRead(t *testing.T) {
-	f := read(t, "c.yaml", "services:\n  a: {image: x, environment: {AWS_MAX_ATTEMPTS: 2}}\n  b:\n    image: y\n    environment:\n"+
+	f := read(t, "c.yaml", "services:\n  a: {image: x, environment: {AWS_MAX_ATTEMPTS: 2}}\n  b:\n    image: y\n"+
+		"    environment:\n"+
 		"    - AWS_MAX_ATTEMPTS=7\n  c: {image: z}\n")
 	if len(f.Calls) != 2 || f.Calls[0].Layers[0].Repeats[0].Tries.V != 2 || f.Calls[1].Layers[0].Repeats[0].Tries.V != 7 {
 		t.Errorf("%s", f.YAML())
 	}
-	f = read(t, "shop/aws.config", "[default]\nregion = eu\nmax_attempts = 4\n\n[profile batch]\nretry_mode=standard\n[profile x]\na=1\n")
+	f = read(t, "shop/aws.config", "[default]\nregion = eu\nmax_attempts = 4\n\n[profile batch]\n"+
+		"retry_mode=standard\n[profile x]\na=1\n")
 	if len(f.Calls) != 2 || f.Calls[0].Layers[0].Repeats[0].Tries.String() != "4 (shop/aws.config:3:1)" ||
 		f.Calls[1].Layers[0].Tries(topology.S503, topology.Unsafe).N != 3 ||
 		f.Calls[1].Layers[0].Tries(topology.S4xx, topology.Safe).N != 1 {

@@ -185,7 +185,8 @@ func (r *reader) retries(l *topology.Layer, to source.Node) {
 	retries := read(r, count, source.Int)
 	if n, ok := retries.Get(); retries.IsZero() || ok && n == 0 {
 		if ok {
-			r.remark("F604", count.At(), l.Name+" NumRetries", "a NumRetries of 0 is not written, so Envoy's own holds: 1 retry",
+			r.remark("F604", count.At(), l.Name+" NumRetries",
+				"a NumRetries of 0 is not written, so Envoy's own holds: 1 retry",
 				"remove what is repeated, if nothing is to be")
 		}
 		retries = topology.DefaultOf(envoywords.Retries, r.who, to.At())
@@ -205,8 +206,9 @@ func (r *reader) resolver(name string, spec source.Node) {
 	limit := get(spec, "RequestTimeout")
 	if r.before[name] {
 		if limit.Exists() {
-			r.remark("F602", limit.At(), l.Name+" RequestTimeout", "a RequestTimeout of a resolver does nothing behind a router "+
-				"or a splitter", "set it in the routes of the service-router")
+			r.remark("F602", limit.At(), l.Name+" RequestTimeout",
+				"a RequestTimeout of a resolver does nothing behind a router "+
+					"or a splitter", "set it in the routes of the service-router")
 		}
 		return
 	}
@@ -234,7 +236,8 @@ func (r *reader) defaults(name string, spec source.Node) {
 			l.Ejection.Base = envoywords.Or(read(r, get(check, "BaseEjectionTime"), source.DurationIn(time.Nanosecond)),
 				l.Ejection.Base)
 		}
-		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Callers: []string{name}, Layer: l})
+		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Callers: []string{name},
+			Layer: l})
 	}
 	for _, n := range get(config, "Overrides").Items() {
 		if callee := get(n, "Name").Text(); callee != "" {

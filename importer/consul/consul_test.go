@@ -24,7 +24,8 @@ func read(t *testing.T, text string) topology.Form {
 }
 
 func router(destination string) string {
-	return "apiVersion: consul.hashicorp.com/v1alpha1\nkind: ServiceRouter\nmetadata: {name: orders}\nspec:\n  routes:\n" +
+	return "apiVersion: consul.hashicorp.com/v1alpha1\nkind: ServiceRouter\nmetadata: {name: orders}\nspec:\n" +
+		"  routes:\n" +
 		"  - match: {http: {pathPrefix: /v1}}\n    destination: {" + destination + "}\n"
 }
 
@@ -76,8 +77,8 @@ func TestTimeLimitsAreEnvoysUnlessTheyAreWritten(t *testing.T) {
 }
 
 func TestEntriesOfJSONAreRead(t *testing.T) {
-	f := read(t, `{"Kind": "service-router", "Name": "orders", "Routes": [{"Match": {"HTTP": {"PathExact": "/a", "Methods": ["GET"]}},
- "Destination": {"RequestTimeout": "2s", "NumRetries": 2, "RetryOn": ["reset"]}}]}
+	f := read(t, `{"Kind": "service-router", "Name": "orders", "Routes": [{"Match": {"HTTP":
+ {"PathExact": "/a", "Methods": ["GET"]}}, "Destination": {"RequestTimeout": "2s", "NumRetries": 2, "RetryOn": ["reset"]}}]}
 ---
 {"Kind": "service-resolver", "Name": "orders", "RequestTimeout": "9s"}
 ---
@@ -89,7 +90,8 @@ func TestEntriesOfJSONAreRead(t *testing.T) {
 		t.Fatalf("%s", f.YAML())
 	}
 	first, stock, shop := f.Policies[0].Layer, f.Policies[2], f.Policies[3]
-	if first.Tries(topology.ResetSent, topology.Safe).N != 3 || first.Match.Path != "/a" || len(first.Match.Methods) != 1 {
+	if first.Tries(topology.ResetSent, topology.Safe).N != 3 || first.Match.Path != "/a" ||
+		len(first.Match.Methods) != 1 {
 		t.Errorf("router: %+v", first)
 	}
 	if stock.Layer.Overall.String() != "9s (c.yaml:6:89)" || stock.Layer.Connect.V.String() != "1s" {
@@ -102,7 +104,8 @@ func TestEntriesOfJSONAreRead(t *testing.T) {
 
 func FuzzEntriesAreReadWithoutAPanic(f *testing.F) {
 	f.Add(router("numRetries: 3, retryOn: [5xx]"))
-	f.Add(`{"Kind": "service-defaults", "Name": "a", "UpstreamConfig": {"Defaults": {"Limits": 3, "PassiveHealthCheck": []}}}`)
+	f.Add(`{"Kind": "service-defaults", "Name": "a", "UpstreamConfig": {"Defaults": {"Limits": 3,` +
+		` "PassiveHealthCheck": []}}}`)
 	f.Fuzz(func(_ *testing.T, text string) {
 		docs, _ := source.YAML("x", []byte(text))
 		for _, d := range docs {

@@ -1,6 +1,6 @@
 // Package polly reads the options of .NET's standard resilience handler (Microsoft.Extensions.Http.Resilience, which is
-// built on Polly) in appsettings files. That a client uses such options, and whether unsafe methods were taken out, only
-// its code says.
+// built on Polly) in appsettings files. That a client uses such options, and whether unsafe methods were taken out,
+// only its code says.
 package polly
 
 import (
@@ -23,12 +23,14 @@ const levels = 5
 
 // strategies are the sections of the options, with a key by which each is known.
 var strategies = map[string][]string{
-	"Retry": {"MaxRetryAttempts", "BackoffType", "UseJitter", "Delay", "MaxDelay", "ShouldRetryAfterHeader"}, "AttemptTimeout": {"Timeout"},
-	"TotalRequestTimeout": {"Timeout"}, "CircuitBreaker": {"SamplingDuration", "MinimumThroughput", "FailureRatio", "BreakDuration"},
+	"Retry":               {"MaxRetryAttempts", "BackoffType", "UseJitter", "Delay", "MaxDelay", "ShouldRetryAfterHeader"},
+	"AttemptTimeout":      {"Timeout"},
+	"TotalRequestTimeout": {"Timeout"}, "CircuitBreaker": {"SamplingDuration", "MinimumThroughput", "FailureRatio",
+		"BreakDuration"},
 }
 
-// isOptions reports whether a section has the options of the handler: two of its strategies, or one in a section that is
-// named after it.
+// isOptions reports whether a section has the options of the handler: two of its strategies, or one in a section that
+// is named after it.
 func isOptions(name string, n source.Node) bool {
 	found := 0
 	for strategy, keys := range strategies {
@@ -78,7 +80,8 @@ func sections(n source.Node, keys []string) []section {
 
 // Recognise reports whether a document is JSON with the options of a handler.
 func Recognise(d source.Document) bool {
-	return !d.Root.Get("apiVersion").Exists() && strings.HasPrefix(strings.TrimSpace(string(d.Data[:min(len(d.Data), 64)])),
+	return !d.Root.Get("apiVersion").Exists() && strings.HasPrefix(strings.TrimSpace(string(d.Data[:min(len(d.Data),
+		64)])),
 		"{") && len(sections(d.Root, nil)) > 0
 }
 
@@ -95,7 +98,8 @@ func Read(docs []source.Document, _ source.Assume) topology.Form {
 
 type reader struct{ form topology.Form }
 
-func value[T topology.Scalar](r *reader, n source.Node, parse func(string) (T, error), byDefault T, at topology.Position,
+func value[T topology.Scalar](r *reader, n source.Node, parse func(string) (T, error), byDefault T,
+	at topology.Position,
 ) topology.Value[T] {
 	v, remarks := source.Scalar(n, parse)
 	r.form.Remarks = append(r.form.Remarks, remarks...)
@@ -113,7 +117,8 @@ func (r *reader) section(d *source.Document, s section) {
 		PerTry:  value(r, get(s.node, "AttemptTimeout", "Timeout"), timeSpan, 10*time.Second, at),
 		Overall: value(r, get(s.node, "TotalRequestTimeout", "Timeout"), timeSpan, 30*time.Second, at),
 		Backoff: backoff(r, retry, at),
-		Limits:  topology.Limits{Requests: value(r, get(s.node, "RateLimiter", "DefaultRateLimiterOptions", "PermitLimit"), source.Int, 1000, at)},
+		Limits: topology.Limits{Requests: value(r, get(s.node, "RateLimiter", "DefaultRateLimiterOptions",
+			"PermitLimit"), source.Int, 1000, at)},
 		Breaker: topology.Breaker{FailureRatio: value(r, get(breaker, "FailureRatio"), source.Float, 0.1, at),
 			MinimumCalls: value(r, get(breaker, "MinimumThroughput"), source.Int, 100, at),
 			Window:       value(r, get(breaker, "SamplingDuration"), timeSpan, 30*time.Second, at),
@@ -149,16 +154,18 @@ func (r *reader) hierarchy(l *topology.Layer, sampling source.Node) {
 	one, ok := l.PerTry.Get()
 	all, known := l.Overall.Get()
 	if ok && known && all < one {
-		r.remark(l.Overall.At, l.Name+" TotalRequestTimeout", fmt.Sprintf("the limit of all tries (%s) is below that of one (%s): "+
-			"the program does not start", all, one), "make it at least as long as one try")
+		r.remark(l.Overall.At, l.Name+" TotalRequestTimeout", fmt.Sprintf(
+			"the limit of all tries (%s) is below that of one (%s): "+
+				"the program does not start", all, one), "make it at least as long as one try")
 	}
 	if window, told := l.Breaker.Window.Get(); ok && told && window < 2*one {
 		at := l.PerTry.At
 		if sampling.Exists() {
 			at = sampling.At()
 		}
-		r.remark(at, l.Name+" SamplingDuration", fmt.Sprintf("the breaker's window (%s) is below twice the limit of a try (%s): "+
-			"the program does not start", window, one), "make it at least twice as long")
+		r.remark(at, l.Name+" SamplingDuration", fmt.Sprintf(
+			"the breaker's window (%s) is below twice the limit of a try (%s): "+
+				"the program does not start", window, one), "make it at least twice as long")
 	}
 }
 

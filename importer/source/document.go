@@ -35,8 +35,8 @@ func (d *Document) At(line, column int) topology.Position {
 	return topology.Position{File: d.File, Line: d.Line + line, Column: column}
 }
 
-// Limits of one document that is YAML. More than this is no configuration, and would take all memory. Large JSON is read
-// part by part; see largeJSON.
+// Limits of one document that is YAML. More than this is no configuration, and would take all memory. Large JSON is
+// read part by part; see largeJSON.
 const (
 	maxNodes = 2_000_000
 	maxYAML  = 64 << 20

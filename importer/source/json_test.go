@@ -34,7 +34,8 @@ func randomJSON(r *rand.Rand, depth, width int) any {
 // same compares two nodes with all that is in them.
 func same(t *testing.T, where string, got, want source.Node) int {
 	t.Helper()
-	if got.At() != want.At() || got.Text() != want.Text() || got.Exists() != want.Exists() || got.IsMap() != want.IsMap() ||
+	if got.At() != want.At() || got.Text() != want.Text() || got.Exists() != want.Exists() ||
+		got.IsMap() != want.IsMap() ||
 		got.IsList() != want.IsList() || got.Written() != want.Written() {
 		t.Fatalf("%s: %v %q, want %v %q", where, got.At(), got.Text(), want.At(), want.Text())
 	}

@@ -366,7 +366,8 @@ func (o *auditOptions) code(r *audit.Result, err error, stderr io.Writer) int {
 
 func explain(id string, stdout, stderr io.Writer) int {
 	if r, ok := lint.RuleOf(strings.ToUpper(id)); ok {
-		fmt.Fprintf(stdout, "%s (%s): %s\n\n%s\n\nSource: %s\n\nFine when: %s\n\nFix: %s\n", r.ID, r.Severity, r.Title, r.Why,
+		fmt.Fprintf(stdout, "%s (%s): %s\n\n%s\n\nSource: %s\n\nFine when: %s\n\nFix: %s\n", r.ID, r.Severity, r.Title,
+			r.Why,
 			r.Source, r.Fine, r.Fix)
 		return 0
 	}

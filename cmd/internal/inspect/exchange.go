@@ -35,7 +35,8 @@ func (o *exchangeOptions) wrong(format string, args ...any) {
 }
 
 // parseExchange reads the words; own says which flags the command has besides those of both.
-func parseExchange(command string, args []string, own func(*flag.FlagSet, *exchangeOptions)) (*exchangeOptions, error) {
+func parseExchange(command string, args []string, own func(*flag.FlagSet, *exchangeOptions)) (*exchangeOptions,
+	error) {
 	o := &exchangeOptions{command: command}
 	f := flag.NewFlagSet(command, flag.ContinueOnError)
 	f.StringVar(&o.out, "o", cli.ToStdout, "")
@@ -60,7 +61,8 @@ func Exports(next cli.Run, others ...string) cli.Run {
 			all = append(all, f.Name)
 		}
 		if word != "" && !slices.Contains(others, word) {
-			fmt.Fprintf(stderr, "abate export: %q is nothing that is written; allowed: %s\n\"abate export -h\" explains them.\n",
+			fmt.Fprintf(stderr, "abate export: %q is nothing that is written; allowed: %s\n"+
+				"\"abate export -h\" explains them.\n",
 				word, strings.Join(all, ", "))
 			return exitUsage
 		}

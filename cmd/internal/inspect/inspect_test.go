@@ -202,7 +202,8 @@ func TestAnExportOfNothingKnownNamesAllThatIs(t *testing.T) {
 		return 0
 	}, "grafana")
 	code, _, errs := run(export, "-c", "envoy", "zzz")
-	for _, want := range []string{`"zzz"`, "grafana", "envoy", "istio", "gateway-api", "linkerd", "grpc", "spring", "nginx",
+	for _, want := range []string{`"zzz"`, "grafana", "envoy", "istio", "gateway-api", "linkerd", "grpc", "spring",
+		"nginx",
 		"haproxy"} {
 		if code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("exit code %d, no %s in %s", code, want, errs)
