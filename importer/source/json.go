@@ -10,7 +10,8 @@ import (
 )
 
 // Large JSON (a dump of a proxy) is not parsed as a whole: a tree of it is some ten times as large as its text.
-// Mappings and lists of more than wholeBytes are found again by their places; what is smaller is parsed when it is looked at.
+// Mappings and lists of more than wholeBytes are found again by their places; what is smaller is parsed when it is
+// looked at.
 const (
 	largeBytes = 1 << 20
 	wholeBytes = 64 << 10
