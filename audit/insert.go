@@ -49,8 +49,8 @@ type question struct {
 }
 
 // edit returns the edit that writes the number of tries to at a place that leaves it out: the block of a default, or
-// the directive beside which it may stand. It is an edit only if the file, read again, has that number there and nothing
-// new to complain about.
+// the directive beside which it may stand. It is an edit only if the file, read again, has that number there and
+// nothing new to complain about.
 func (in *inserts) edit(product string, at topology.Position, to int) (Edit, bool) {
 	q := question{product, at, to}
 	if e, asked := in.known[q]; asked {

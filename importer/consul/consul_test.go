@@ -78,7 +78,8 @@ func TestTimeLimitsAreEnvoysUnlessTheyAreWritten(t *testing.T) {
 
 func TestEntriesOfJSONAreRead(t *testing.T) {
 	f := read(t, `{"Kind": "service-router", "Name": "orders", "Routes": [{"Match": {"HTTP":
- {"PathExact": "/a", "Methods": ["GET"]}}, "Destination": {"RequestTimeout": "2s", "NumRetries": 2, "RetryOn": ["reset"]}}]}
+ {"PathExact": "/a", "Methods": ["GET"]}}, "Destination":
+ {"RequestTimeout": "2s", "NumRetries": 2, "RetryOn": ["reset"]}}]}
 ---
 {"Kind": "service-resolver", "Name": "orders", "RequestTimeout": "9s"}
 ---
@@ -94,7 +95,7 @@ func TestEntriesOfJSONAreRead(t *testing.T) {
 		len(first.Match.Methods) != 1 {
 		t.Errorf("router: %+v", first)
 	}
-	if stock.Layer.Overall.String() != "9s (c.yaml:6:89)" || stock.Layer.Connect.V.String() != "1s" {
+	if stock.Layer.Overall.String() != "9s (c.yaml:7:89)" || stock.Layer.Connect.V.String() != "1s" {
 		t.Errorf("resolver: %+v", stock.Layer)
 	}
 	if shop.Callers[0] != "shop" || shop.Layer.Limits.Requests.V != 7 || shop.Layer.Ejection.Consecutive.V != 4 {
