@@ -134,8 +134,8 @@ func replace(lines []string, e Edit) bool {
 const around = 3
 
 // Diff returns the changes of one file as a unified diff, which patch -p1 and git apply read; empty when nothing
-// differs. name is how the diff calls the file. It is meant for few changes: it takes time in proportion to the length of
-// the file and to the square of a single change.
+// differs. name is how the diff calls the file. It is meant for few changes: it takes time in proportion to the length
+// of the file and to the square of a single change.
 func Diff(name string, before, after []byte) string {
 	if bytes.Equal(before, after) {
 		return ""
