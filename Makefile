@@ -20,7 +20,7 @@ ENGINEPASSES ?= 3
 ROUNDS       ?= 200
 KAFKATEST    := go test -count=1 -timeout 24h -v ./tests/brokertest
 
-.PHONY: help drill check test needs lint unit race leaks stores storms harm arena envoy-cases smoke mods advice release release-check fuzz bench proxies engine kafka pods fmt clean
+.PHONY: help drill check test needs lint unit race leaks stores policies storms harm arena envoy-cases smoke mods advice release release-check fuzz bench proxies engine kafka pods fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ leaks: ## Every permit leak that is planted is found by the stateful fuzzers in 
 
 stores: ## Ten thousand random schedules of faults over each store of idempotency keys, in about ten minutes
 	ABATE_STORE_SCHEDULES=10000 go test -count=1 -timeout 1h -v -run AcknowledgedEffect ./policy/idempotency ./adapter/abatebolt ./adapter/abateredis ./tests/postgrestest
+
+policies: ## Ten thousand random policy files through each format of abate export and back, in about five minutes
+	ABATE_POLICIES=10000 go test -count=1 -timeout 1h -v -run '^TestWhatCameBackFromAFormat' ./audit
 
 storms: $(GOTESTSUM) ## The storm library keeps its promises, the simulator agrees with published numbers, no policy does more harm than before; fifty real pods, outages of real databases, and a real Prometheus beside the drill
 	.ci/test -vet=off -count=1 ./sim/validation ./sim/harm $$(.ci/serial)

@@ -33,7 +33,8 @@ type Result struct {
 	After    *Worst    // the worst path with the changes made
 	Left     []string  // changes that would help and that no number in a file stands for
 
-	fixed topology.Form // with the changes made
+	assume source.Assume
+	fixed  topology.Form // with the changes made
 }
 
 // State says what becomes of a finding.
@@ -56,7 +57,7 @@ type Finding struct {
 // Run audits files.
 func Run(files []importer.File, o Options) *Result {
 	form, seen := importer.Read(files, o.Assume)
-	r := &Result{Files: seen}
+	r := &Result{Files: seen, assume: o.Assume}
 	r.Form, r.Names = form.Join()
 	if o.Propagate {
 		propagate(&r.Form)

@@ -12,11 +12,20 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// Edit replaces one number in a file. Nothing else of the file changes: comments and order stay.
+// Edit replaces one number in a file, or adds one that the file leaves out. Nothing else of the file changes: comments
+// and order stay.
 type Edit struct {
 	At       topology.Position
-	Old, New string
+	Old, New string // Old is empty where New is added before At; New may then have line ends
 	Why      string // in words: "sidecar of orders: 3 tries become 1"
+}
+
+// String is the edit in one line: "3 → 1", "retries: 0 is added".
+func (e Edit) String() string {
+	if e.Old == "" {
+		return strings.Trim(e.New, " ,\r\n") + " is added"
+	}
+	return e.Old + " → " + e.New
 }
 
 // number returns the number that stands in a file at a place.
@@ -111,7 +120,7 @@ func replace(lines []string, e Edit) bool {
 	at := min(e.At.Column-1, len(runes))
 	before, after := string(runes[:at]), string(runes[at:])
 	quote := ""
-	if after != "" && (after[0] == '"' || after[0] == '\'') {
+	if e.Old != "" && after != "" && (after[0] == '"' || after[0] == '\'') {
 		quote, after = after[:1], after[1:]
 	}
 	rest, ok := strings.CutPrefix(after, e.Old)
@@ -124,59 +133,99 @@ func replace(lines []string, e Edit) bool {
 // around is how many lines around a change a diff shows.
 const around = 3
 
-// Diff returns the edits of one file as a unified diff, which patch -p1 and git apply read; empty when nothing differs.
-// Edits replace text inside lines, so both sides have the same lines.
+// Diff returns the changes of one file as a unified diff, which patch -p1 and git apply read; empty when nothing
+// differs. name is how the diff calls the file. It is meant for few changes: it takes time in proportion to the length
+// of the file and to the square of a single change.
 func Diff(name string, before, after []byte) string {
-	a, b := strings.SplitAfter(string(before), "\n"), strings.SplitAfter(string(after), "\n")
-	if len(a) != len(b) || bytes.Equal(before, after) {
+	if bytes.Equal(before, after) {
 		return ""
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- a/%s\n+++ b/%s\n", name, name)
-	for i := 0; i < len(a); {
-		if a[i] == b[i] {
-			i++
-			continue
+	a, b := lines(before), lines(after)
+	all := changesOf(a, b)
+	for len(all) > 0 {
+		n := 1 // changes that stand in one hunk
+		for n < len(all) && all[n].a-all[n-1].aEnd <= 2*around {
+			n++
 		}
-		from := max(0, i-around)
-		to := i + 1 // behind the last change of this hunk
-		for j := i + 1; j < len(a) && j < to+2*around; j++ {
-			if a[j] != b[j] {
-				to = j + 1
-			}
-		}
-		end := min(len(a), to+around)
-		if end == len(a) && a[end-1] == "" {
-			end--
-		}
-		fmt.Fprintf(&out, "@@ -%d,%d +%d,%d @@\n", from+1, end-from, from+1, end-from)
-		hunk(&out, a[from:end], b[from:end])
-		i = to
+		hunk(&out, a, b, all[:n])
+		all = all[n:]
 	}
 	return out.String()
 }
 
-func hunk(out *strings.Builder, a, b []string) {
-	for i := 0; i < len(a); {
-		if a[i] == b[i] {
-			diffLine(out, " ", a[i])
-			i++
-			continue
-		}
-		start := i
-		for i < len(a) && a[i] != b[i] {
-			diffLine(out, "-", a[i])
-			i++
-		}
-		for _, line := range b[start:i] {
-			diffLine(out, "+", line)
-		}
+func lines(data []byte) []string {
+	all := strings.SplitAfter(string(data), "\n")
+	if all[len(all)-1] == "" {
+		all = all[:len(all)-1]
 	}
+	return all
 }
 
-func diffLine(out *strings.Builder, mark, line string) {
-	out.WriteString(mark + line)
-	if !strings.HasSuffix(line, "\n") {
-		out.WriteString("\n\\ No newline at end of file\n")
+// change says that lines a to aEnd of one text became lines b to bEnd of another.
+type change struct{ a, aEnd, b, bEnd int }
+
+// changesOf returns where two texts differ. After a difference it looks for the nearest line that both have.
+func changesOf(a, b []string) []change {
+	var all []change
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		if i < len(a) && j < len(b) && a[i] == b[j] {
+			i, j = i+1, j+1
+			continue
+		}
+		c := change{i, len(a), j, len(b)}
+	nearest:
+		for far := 1; far <= len(a)-i+len(b)-j; far++ {
+			for x := max(0, far-(len(b)-j)); x <= min(far, len(a)-i); x++ {
+				if y := far - x; agree(a[i+x:], b[j+y:]) {
+					c.aEnd, c.bEnd = i+x, j+y
+					break nearest
+				}
+			}
+		}
+		all = append(all, c)
+		i, j = c.aEnd, c.bEnd
+	}
+	return all
+}
+
+// agree reports whether two texts go on with the same line, or both end.
+func agree(a, b []string) bool {
+	return len(a) == 0 && len(b) == 0 || len(a) > 0 && len(b) > 0 && a[0] == b[0]
+}
+
+// hunk writes changes that stand near each other, and the lines around them.
+func hunk(out *strings.Builder, a, b []string, changes []change) {
+	first, last := changes[0], changes[len(changes)-1]
+	from := max(0, first.a-around)
+	end := min(len(a), last.aEnd+around)
+	fromB, endB := first.b-(first.a-from), last.bEnd+end-last.aEnd
+	fmt.Fprintf(out, "@@ -%s +%s @@\n", span(from, end), span(fromB, endB))
+	at := from
+	for _, c := range changes {
+		diffLines(out, " ", a[at:c.a])
+		diffLines(out, "-", a[c.a:c.aEnd])
+		diffLines(out, "+", b[c.b:c.bEnd])
+		at = c.aEnd
+	}
+	diffLines(out, " ", a[at:end])
+}
+
+// span is a range of lines as a hunk names it: that of no lines begins at the line before.
+func span(from, end int) string {
+	if from == end {
+		return fmt.Sprintf("%d,0", from)
+	}
+	return fmt.Sprintf("%d,%d", from+1, end-from)
+}
+
+func diffLines(out *strings.Builder, mark string, all []string) {
+	for _, line := range all {
+		out.WriteString(mark + line)
+		if !strings.HasSuffix(line, "\n") {
+			out.WriteString("\n\\ No newline at end of file\n")
+		}
 	}
 }

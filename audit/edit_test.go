@@ -9,6 +9,8 @@ import (
 
 	"github.com/abate-go/abate/audit"
 	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/lint"
 	"github.com/abate-go/abate/topology"
 )
 
@@ -65,5 +67,146 @@ func TestADiffIsWhatGitApplies(t *testing.T) {
 	}
 	if audit.Diff("f.yaml", []byte(before), []byte(before)) != "" {
 		t.Error("a file that has not changed has a diff")
+	}
+}
+
+// gitApplies applies a diff in a folder below the top of a repository, as people do, and returns a file of it.
+func gitApplies(t *testing.T, folder, name, diff string) string {
+	t.Helper()
+	cmd := exec.Command("git", "-C", folder, "apply", "-")
+	cmd.Stdin = strings.NewReader(diff)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git apply: %v\n%s\n%s", err, out, diff)
+	}
+	got, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(got)
+}
+
+const deep = "calls:\n- {from: a, to: b, layers: [{kind: client, repeats: [{on: [\"503\"], tries: 9}]}]}\n"
+
+func TestTheDiffOfFilesElsewhereIsOneThatGitTakes(t *testing.T) {
+	for _, name := range []string{"x/y/calls.yaml", "../shop/calls.yaml", "../../calls.yaml", "/srv/shop/calls.yaml"} {
+		files := []importer.File{{Name: name, Data: []byte(deep)}}
+		r := audit.Run(files, audit.Options{})
+		r.Propose(files, lint.Options{})
+		top := t.TempDir()
+		if out, err := exec.Command("git", "init", "-q", top).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		file := filepath.Base(name)
+		if !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "/") {
+			file = name
+		} else if folder := filepath.Dir(name); !strings.Contains(r.Diff, "git -C \""+folder+"\" apply") {
+			t.Errorf("%s: the diff does not say where it applies:\n%s", name, r.Diff)
+		}
+		place := filepath.Join(top, "below", file)
+		if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(place, []byte(deep), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := gitApplies(t, filepath.Join(top, "below"), file, r.Diff)
+		if want := strings.Replace(deep, "tries: 9", "tries: 1", 1); got != want {
+			t.Errorf("%s: git made\n%s", name, got)
+		}
+	}
+}
+
+// absent are files that leave out the number whose default makes most of the attempts: the name, the service that they
+// belong to, the text, and what is to be found in it afterwards.
+var absent = [][4]string{
+	{"kong/kong.yaml", "kong", "_format_version: \"3.0\"\nservices:\n# the first\n- name: orders # main\n" +
+		"  host: orders\n  port: 80\n\n- name: stock\n  host: stock\n  retries: 0\n", "name: orders # main\n" +
+		"  retries: 0\n"},
+	{"envoy/envoy.yaml", "envoy", "static_resources:\n  listeners:\n  - name: l\n    filter_chains:\n" +
+		"    - filters:\n      - name: envoy.filters.network.http_connection_manager\n        typed_config:\n" +
+		"          " + manager + "\n" +
+		"          route_config:\n            virtual_hosts:\n            - name: v\n              domains: [\"*\"]\n" +
+		"              routes:\n              - match: {prefix: /}\n                route:\n" +
+		"                  cluster: orders\n                  retry_policy:\n                    # no number\n" +
+		"                    retry_on: 5xx # all\n                    per_try_timeout: 1s\n  clusters:\n" +
+		"  - name: orders\n    load_assignment:\n      endpoints:\n      - lb_endpoints:\n" +
+		"        - endpoint: {address: {socket_address: {address: orders, port_value: 80}}}\n", "retry_on: 5xx # all\n" +
+		"                    num_retries: 0\n"},
+	{"envoy/envoy.json", "envoy", `{"static_resources": {"listeners": [{"name": "l", "filter_chains": [{"filters": [` +
+		`{"name": "envoy.filters.network.http_connection_manager", "typed_config": {` + manager + `, "route_config": ` +
+		`{"virtual_hosts": [{"name": "v", "domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": ` +
+		`{"cluster": "orders", "retry_policy": {"retry_on": "5xx"}}}]}]}}}]}]}], "clusters": [{"name": "orders"}]}}`,
+		`{"num_retries": 0, "retry_on": "5xx"}`},
+	{"vs.yaml", "shop", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: orders}\n" +
+		"spec:\n  hosts: [orders]\n  http:\n  - route:\n    - destination: {host: orders}\n    # slow\n" +
+		"    timeout: 5s\n", "  - route:\n    - destination: {host: orders}\n    retries: {attempts: 0}\n"},
+	{"shop/src/main/resources/application.yaml", "shop", "resilience4j:\n  retry:\n    instances:\n      orders:\n" +
+		"        waitDuration: 1s # why\n", "orders:\n        maxAttempts: 1\n        waitDuration: 1s # why\n"},
+	{"shop/src/main/resources/application.yaml", "shop", "resilience4j:\n  retry:\n    instances:\n" +
+		"      orders: {}\n", "orders: {maxAttempts: 1}"},
+	{"shop/src/main/resources/application.yaml", "shop", "resilience4j:\n  retry:\n" +
+		"    instances: {orders: {waitDuration: 1s}}\n", "{orders: {maxAttempts: 1, waitDuration: 1s}}"},
+	{"shop/src/main/resources/application.properties", "shop", "# r\n" +
+		"resilience4j.retry.instances.orders.waitDuration=1s\n", "waitDuration=1s\n" +
+		"resilience4j.retry.instances.orders.maxAttempts=1\n"},
+	{"shop/nginx.conf", "shop", "http {\n  upstream orders { server a:80; server b:80; server c:80; }\n  server {\n" +
+		"    location / {\n      proxy_pass http://orders; # here\n    }\n  }\n}\n", "orders; # here\n" +
+		"      proxy_next_upstream_tries 1;\n"},
+	{"shop/nginx.conf", "shop", "http {\n  proxy_next_upstream error timeout http_503;\n" +
+		"  upstream orders { server a:80; server b:80; server c:80; }\n  server {\n    location / {\n" +
+		"      proxy_pass http://orders; # here\n    }\n  }\n}\n", "http_503;\n  proxy_next_upstream_tries 1;\n"},
+	{"shop/haproxy.cfg", "shop", "frontend f\n    bind :80\n    default_backend orders\n\n# the backend\n" +
+		"backend orders\n    mode http\n    retry-on all-retryable-errors\n    server a orders:80\n",
+		"backend orders\n    retries 0\n"},
+	{"shop/policy.yaml", "shop", "services:\n  orders:\n    retryOn: [\"503\"]\n" +
+		"    upstreams: [\"http://orders:80\"]\n", "  orders:\n    maxRetries: 0\n"},
+	{"dapr.yaml", "shop", "apiVersion: dapr.io/v1alpha1\nkind: Resiliency\nmetadata: {name: r}\nspec:\n" +
+		"  policies:\n    retries:\n      often:\n        policy: constant\n        duration: 1s\n  targets:\n" +
+		"    apps:\n      orders: {retry: often}\n", "policy: constant\n        maxRetries: 0\n"},
+}
+
+func TestANumberThatAFileLeavesOutIsWrittenIntoIt(t *testing.T) {
+	old := audit.Options{Assume: source.Assume{Versions: map[string]string{"istio": "1.23", "nginx": "1.26"}}}
+	for _, c := range absent {
+		calls := "services: [{name: " + c[1] + ", answersWith: same}]\ncalls: [{from: " + c[1] +
+			", to: orders}, {from: root, to: " +
+			c[1] + ", layers: [{kind: client, repeats: [{on: [\"503\", \"502\", \"504\", \"500\"], " +
+			"tries: \"5 (assumed: somebody said so)\"}]}]}]\n"
+		files := []importer.File{{Name: "calls.yaml", Data: []byte(calls)}, {Name: c[0], Data: []byte(c[2])}}
+		r := audit.Run(files, old)
+		r.Propose(files, lint.Options{})
+		changed, left := audit.Apply(files, r.Changes)
+		if got := string(changed[1].Data); !strings.Contains(got, c[3]) || len(left) > 0 {
+			t.Errorf("%s: no %q in\n%s\nleft %q", c[0], c[3], got, r.Left)
+			continue
+		}
+		if again := audit.Run(changed, old); again.Worst == nil || again.Worst.Most != r.After.Most ||
+			again.Worst.Most >= r.Worst.Most {
+			t.Errorf("%s: %v attempts were promised of %v, and read again they are %v", c[0], r.After.Most, r.Worst.Most,
+				again.Worst.Most)
+		}
+		dir := t.TempDir()
+		place := filepath.Join(dir, c[0])
+		if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(place, []byte(c[2]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := gitApplies(t, dir, c[0], r.Diff); got != string(changed[1].Data) {
+			t.Errorf("%s: git made\n%s\nof\n%s", c[0], got, r.Diff)
+		}
+	}
+}
+
+// A line that is added ends as those of its file do.
+func TestALineThatIsAddedEndsAsTheOthersDo(t *testing.T) {
+	text := strings.ReplaceAll("_format_version: \"3.0\"\nservices:\n- name: orders\n  host: orders\n", "\n", "\r\n")
+	files := []importer.File{{Name: "kong.yaml", Data: []byte(text)}}
+	r := audit.Run(files, audit.Options{})
+	r.Propose(files, lint.Options{})
+	changed, _ := audit.Apply(files, r.Changes)
+	if got := string(changed[0].Data); !strings.Contains(got, "orders\r\n  retries: 0\r\n  host") {
+		t.Errorf("got %q of %v", got, r.Changes)
 	}
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,15 +45,19 @@ func Export(f exporter.Format, policy importer.File, urls map[string][]string) (
 		routes = append(routes, exporter.Route{Service: name, URLs: urls[name], Layer: p.Layer})
 	}
 	text := f.Write(routes)
-	apart := elsewhere(routes)
-	return text, losses(apart, importer.File{Name: "export" + extension(f.Name), Data: f.Write(apart)}), nil
+	all := losses(elsewhere(routes), "export"+extension(f.Name), f.Write)
+	for i := range all {
+		all[i].Service = routes[i].Service
+	}
+	return text, all, nil
 }
 
-// elsewhere returns routes with as many endpoints each, but with hosts that tell the services apart: what a program on
-// 127.0.0.1 is, no importer can say.
+// elsewhere returns routes with as many endpoints each, but with names and hosts that tell the services apart: what a
+// program on 127.0.0.1 is, no importer can say, and which of "a.shop" and "b.shop" a gRPC service shop is neither.
 func elsewhere(routes []exporter.Route) []exporter.Route {
 	out := slices.Clone(routes)
 	for i := range out {
+		out[i].Service = fmt.Sprintf("service-%d", i+1)
 		urls := make([]string, max(1, len(out[i].URLs)))
 		for j := range urls {
 			urls[j] = fmt.Sprintf("http://service-%d-%d:80", i+1, j+1)
@@ -76,8 +81,8 @@ func Again(f exporter.Format, text []byte) []exporter.Row {
 		if l == nil {
 			continue
 		}
-		r.Layer = *l
-		again := losses([]exporter.Route{r}, importer.File{Name: file.Name, Data: f.Write([]exporter.Route{r})})
+		r.Layer, r.URLs = *l, make([]string, max(1, l.Endpoints.Or(1)))
+		again := losses(elsewhere([]exporter.Route{r}), file.Name, f.Write)
 		rows = append(rows, again[0].Rows...)
 	}
 	return rows
@@ -97,8 +102,9 @@ func extension(format string) string {
 	return ".yaml"
 }
 
-// losses reads what was written and compares.
-func losses(routes []exporter.Route, written importer.File) []Loss {
+// losses writes routes, reads what was written and compares.
+func losses(routes []exporter.Route, file string, write func([]exporter.Route) []byte) []Loss {
+	written := importer.File{Name: file, Data: write(routes)}
 	// An HTTPRoute says nothing of retries by itself: it is read as Istio serves it.
 	form, _ := importer.Read([]importer.File{written}, source.Assume{Implementation: "istio"})
 	joined, _ := form.Join()
@@ -109,12 +115,18 @@ func losses(routes []exporter.Route, written importer.File) []Loss {
 		l := Loss{Service: r.Service, Unread: true}
 		if after := layerOf(&joined, names, r); after != nil {
 			l.Rows, l.Unread = exporter.Compare(&r.Layer, after), false
-		} else if n, _ := exporter.Tries(&r.Layer); n < 2 { // what is not there repeats nothing
+		} else if unsaid(r, write) { // what is not there repeats nothing
 			l.Rows, l.Unread = exporter.Compare(&r.Layer, &topology.Layer{}), false
 		}
 		all = append(all, l)
 	}
 	return all
+}
+
+// unsaid reports whether nothing of a route's layer was written: a route without one is written the same.
+func unsaid(r *exporter.Route, write func([]exporter.Route) []byte) bool {
+	bare := exporter.Route{Service: r.Service, URLs: r.URLs}
+	return bytes.Equal(write([]exporter.Route{*r}), write([]exporter.Route{bare}))
 }
 
 // layerOf returns the layer that stands for a route.
@@ -168,7 +180,7 @@ func Import(files []importer.File, caller string, assume source.Assume) ([]byte,
 		return nil, nil, fmt.Errorf("these files set no retries, limits or breakers for a call%s", of(caller))
 	}
 	text := exporter.Policy(routes)
-	all := losses(routes, importer.File{Name: "policy.yaml", Data: text})
+	all := losses(routes, "policy.yaml", exporter.Policy)
 	for i := range all {
 		all[i].Others = others[all[i].Service]
 	}

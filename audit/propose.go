@@ -16,31 +16,41 @@ const enough = 4
 // least are the fewest tries that a product's setting can say. gRPC refuses a retry policy with one attempt.
 var least = map[string]int{"grpc": 2}
 
-// setting is one number in a file that says how often something is tried, and the places of the form where it holds.
+// setting is one number in a file that says how often something is tried, or that the file leaves out, and the places
+// of the form where it holds.
 type setting struct {
-	tries  topology.Value[int]
-	to     int
-	layers []*topology.Layer
+	edit  Edit
+	tries int // before
+	to    int
+	layer *topology.Layer // one that it is of
+	rules []rule
 }
 
-// Propose looks for the fewest numbers to make smaller so that one request becomes no more than a few attempts: it
-// takes the one first that shortens the worst path most, and goes on until the path is short or no number is left.
-// Retries that stand nearest to the failure are kept where there is a choice. It adds the changes to the result, with
-// a diff of the files; nothing is written.
+// rule is a number of tries in a form, and how many more they are than the file says.
+type rule struct {
+	tries *topology.Value[int]
+	more  int
+}
+
+// Propose looks for the fewest numbers to make smaller, or to write where a default is at fault, so that one request
+// becomes no more than a few attempts: it takes the one first that shortens the worst path most, and goes on until the
+// path is short or no number is left. Retries that stand nearest to the failure are kept where there is a choice. It
+// adds the changes to the result, with a diff of the files; nothing is written.
 func (r *Result) Propose(files []importer.File, o lint.Options) {
 	data := make(map[string][]byte, len(files))
 	for _, f := range files {
 		data[f.Name] = f.Data
 	}
 	form := clone(r.Form)
+	p := &plan{data, inserts{files: data, assume: r.assume, known: map[question]*Edit{}}}
 	w := r.Worst
 	for w != nil && w.Most > enough && len(w.Cycle) == 0 {
-		best, after := r.step(&form, w, data, o)
+		best, after := p.step(&form, w, o)
 		if best == nil {
 			break
 		}
-		e, _ := triesEdit(data, best.tries, best.to)
-		e.Why = fmt.Sprintf("%s: %d tries become %d", layerName(best.layers[0]), best.tries.V, best.to)
+		e := best.edit
+		e.Why = fmt.Sprintf("%s: %s tries become %d", layerName(best.layer), times(float64(best.tries)), best.to)
 		r.Changes = append(r.Changes, e)
 		best.set(best.to)
 		w = after
@@ -50,19 +60,17 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 		r.Left = unwritten(w)
 	}
 	changed, _ := Apply(files, r.Changes)
-	for i := range files {
-		r.Diff += Diff(files[i].Name, files[i].Data, changed[i].Data)
-	}
+	r.Diff = diffs(files, changed)
 }
 
 // step returns the change of the worst path's layers that leaves the shortest worst path, and that path.
-func (r *Result) step(form *topology.Form, w *Worst, data map[string][]byte, o lint.Options) (*setting, *Worst) {
+func (p *plan) step(form *topology.Form, w *Worst, o lint.Options) (*setting, *Worst) {
 	var best *setting
 	var after *Worst
-	for _, s := range settings(form, w, data) {
-		s.set(s.to)
+	for _, s := range p.settings(form, w) {
+		was := s.set(s.to)
 		next := worst(lint.Amplification(*form, o))
-		s.set(s.tries.V)
+		s.restore(was)
 		if next == nil || after == nil && next.Most < w.Most || after != nil && next.Most < after.Most {
 			best, after = s, next
 			if next == nil {
@@ -73,13 +81,56 @@ func (r *Result) step(form *topology.Form, w *Worst, data map[string][]byte, o l
 	return best, after
 }
 
+// plan finds the numbers that can be changed.
+type plan struct {
+	data    map[string][]byte
+	inserts inserts
+}
+
+// place returns where the number of a rule would be changed: where it is written, or the block that leaves it out, or,
+// of nginx, the line beside which its directive may stand.
+func (p *plan) place(l *topology.Layer, r *topology.Repeat) topology.Position {
+	r = ruled(l, r)
+	if l.Product != "nginx" || r.At.IsZero() {
+		return r.Tries.At
+	}
+	if _, written := number(p.data, r.Tries.At); written {
+		return r.Tries.At
+	}
+	at := r.At
+	at.Column = 1
+	return at
+}
+
+// ruled returns the rule that another follows: nginx gives a request one try more than it says when a connection breaks
+// that was kept.
+func ruled(l *topology.Layer, r *topology.Repeat) *topology.Repeat {
+	if l.Product == "nginx" && r.Word == "keepalive" {
+		return &l.Repeats[0]
+	}
+	return r
+}
+
+// edit returns the change of a rule's number.
+func (p *plan) edit(l *topology.Layer, r *topology.Repeat, to int) (Edit, bool) {
+	r = ruled(l, r)
+	if e, ok := triesEdit(p.data, r.Tries, to); ok {
+		return e, true
+	}
+	if r.Tries.Origin != topology.Default && l.Product != "nginx" {
+		return Edit{}, false
+	}
+	return p.inserts.edit(l.Product, p.place(l, r), to)
+}
+
 // settings returns the numbers on a path that can be made smaller, the outermost first.
-func settings(form *topology.Form, w *Worst, data map[string][]byte) []*setting {
+func (p *plan) settings(form *topology.Form, w *Worst) []*setting {
 	onPath := map[topology.Position]bool{}
 	for _, h := range w.Hops {
 		for _, f := range h.Factors {
-			for _, rep := range f.Layer.Repeats {
-				onPath[rep.Tries.At] = f.Times > 1 || onPath[rep.Tries.At]
+			for i := range f.Layer.Repeats {
+				at := p.place(f.Layer, &f.Layer.Repeats[i])
+				onPath[at] = f.Times > 1 || onPath[at]
 			}
 		}
 	}
@@ -88,35 +139,42 @@ func settings(form *topology.Form, w *Worst, data map[string][]byte) []*setting 
 	for i := range form.Calls {
 		for j := range form.Calls[i].Layers {
 			l := &form.Calls[i].Layers[j]
-			for _, rep := range l.Repeats {
-				to := max(1, least[l.Product])
-				_, editable := triesEdit(data, rep.Tries, to)
-				if !editable || !onPath[rep.Tries.At] || rep.Tries.V <= to {
+			for k := range l.Repeats {
+				rep := &l.Repeats[k]
+				at, to := p.place(l, rep), max(1, least[l.Product])
+				if !onPath[at] || rep.Tries.Or(0) <= to {
 					continue
 				}
-				s := byPlace[rep.Tries.At]
+				e, editable := p.edit(l, rep, to)
+				if !editable {
+					continue
+				}
+				s := byPlace[at]
 				if s == nil {
-					s = &setting{tries: rep.Tries, to: to}
-					byPlace[rep.Tries.At] = s
+					s = &setting{edit: e, to: to, layer: l, tries: ruled(l, rep).Tries.V}
+					byPlace[at] = s
 					all = append(all, s)
 				}
-				if !slices.Contains(s.layers, l) {
-					s.layers = append(s.layers, l)
-				}
+				s.rules = append(s.rules, rule{&rep.Tries, rep.Tries.V - ruled(l, rep).Tries.V})
 			}
 		}
 	}
 	return all
 }
 
-// set changes the number wherever the form has it.
-func (s *setting) set(to int) {
-	for _, l := range s.layers {
-		for i := range l.Repeats {
-			if l.Repeats[i].Tries.At == s.tries.At {
-				l.Repeats[i].Tries.V = to
-			}
-		}
+// set changes the number wherever the form has it, and returns what it was there.
+func (s *setting) set(to int) []topology.Value[int] {
+	was := make([]topology.Value[int], len(s.rules))
+	for i, r := range s.rules {
+		was[i] = *r.tries
+		r.tries.V = to + r.more
+	}
+	return was
+}
+
+func (s *setting) restore(was []topology.Value[int]) {
+	for i, r := range s.rules {
+		*r.tries = was[i]
 	}
 }
 

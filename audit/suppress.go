@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/topology"
 )
 
@@ -14,69 +15,85 @@ import (
 //
 //	# abate:ignore F301 the search uses POST and changes nothing
 //
-// or, for a whole Kubernetes object, in an annotation abate.dev/ignore: "F301=reason; F402=another".
+// in JSON, which has no comments, in a key beside the value ("//": "abate:ignore F301 …"), or, for a whole Kubernetes
+// object, in its annotation abate.dev/ignore: "F301=reason; F402=another".
 var (
-	comment    = regexp.MustCompile(`abate:ignore[ \t]+((?:F\d{3}[ \t,]*)+)(.*)`)
-	annotation = regexp.MustCompile(`abate\.dev/ignore:[ \t]*["']?([^"'\r\n]+)`)
-	ruleID     = regexp.MustCompile(`F\d{3}`)
+	comment = regexp.MustCompile(`abate:ignore[ \t]+((?:F\d{3}[ \t,]*)+)(.*)`)
+	ruleID  = regexp.MustCompile(`F\d{3}`)
 )
 
+const annotationKey = "abate.dev/ignore"
+
 // ignored finds what files say about findings.
-type ignored struct{ lines map[string][][]byte }
+type ignored struct {
+	lines   map[string][][]byte
+	objects map[string][]annotated
+}
+
+// annotated is an object with the annotation, and the lines that it has.
+type annotated struct {
+	first, last int
+	text        string
+}
 
 func newIgnored(files []importer.File) *ignored {
-	g := &ignored{lines: make(map[string][][]byte, len(files))}
+	g := &ignored{map[string][][]byte{}, map[string][]annotated{}}
 	for _, f := range files {
-		if bytes.Contains(f.Data, []byte("abate:ignore")) || bytes.Contains(f.Data, []byte("abate.dev/ignore")) {
+		if bytes.Contains(f.Data, []byte("abate:ignore")) {
 			g.lines[f.Name] = bytes.Split(f.Data, []byte("\n"))
+		}
+		if bytes.Contains(f.Data, []byte(annotationKey)) {
+			g.objects[f.Name] = annotations(f)
 		}
 	}
 	return g
+}
+
+// annotations returns the objects of a file that have the annotation. What stands in a comment, in a text or in another
+// object of a list is none of theirs.
+func annotations(f importer.File) []annotated {
+	const end = 1 << 31
+	var all []annotated
+	docs, _ := source.YAML(f.Name, f.Data)
+	for i, d := range docs {
+		last := end
+		if i+1 < len(docs) {
+			last = docs[i+1].Line
+		}
+		objects := []source.Node{d.Root}
+		if items := d.Root.Get("items"); items.IsList() && strings.HasSuffix(d.Root.Get("kind").Text(), "List") {
+			objects = items.Items()
+		}
+		for j, o := range objects {
+			a := annotated{o.At().Line, last, o.Get("metadata", "annotations", annotationKey).Text()}
+			if j+1 < len(objects) {
+				a.last = max(a.first, objects[j+1].At().Line-1)
+			}
+			if a.text != "" {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
 }
 
 // reason returns why a file accepts findings of a rule at a place, and reports whether it says so. A reason that is
 // missing is empty; it accepts nothing.
 func (g *ignored) reason(rule string, at topology.Position) (string, bool) {
 	lines := g.lines[at.File]
-	if at.Line < 1 || at.Line > len(lines) {
-		return "", false
-	}
 	for _, n := range []int{at.Line, at.Line - 1} {
-		if n < 1 || n < at.Line && !isComment(lines[n-1]) {
+		if n < 1 || n > len(lines) || n < at.Line && !isComment(lines[n-1]) {
 			continue
 		}
 		if m := comment.FindSubmatch(lines[n-1]); m != nil && slices.Contains(ruleID.FindAllString(string(m[1]), -1), rule) {
-			return strings.TrimSpace(strings.TrimRight(strings.TrimSpace(string(m[2])), "*/->")), true
+			return said(string(m[2])), true
 		}
 	}
-	return g.annotated(rule, lines, at.Line)
-}
-
-func isComment(line []byte) bool {
-	line = bytes.TrimSpace(line)
-	for _, mark := range []string{"#", "//", ";", "/*", "<!--", "*"} {
-		if bytes.HasPrefix(line, []byte(mark)) {
-			return true
-		}
-	}
-	return false
-}
-
-// annotated looks for the annotation in the document around a line.
-func (g *ignored) annotated(rule string, lines [][]byte, line int) (string, bool) {
-	first, last := line-1, line-1
-	for first > 0 && !bytes.HasPrefix(lines[first-1], []byte("---")) {
-		first--
-	}
-	for last+1 < len(lines) && !bytes.HasPrefix(lines[last+1], []byte("---")) {
-		last++
-	}
-	for _, text := range lines[first : last+1] {
-		m := annotation.FindSubmatch(text)
-		if m == nil {
+	for _, o := range g.objects[at.File] {
+		if at.Line < o.first || at.Line > o.last {
 			continue
 		}
-		for part := range strings.SplitSeq(string(m[1]), ";") {
+		for part := range strings.SplitSeq(o.text, ";") {
 			id, reason, _ := strings.Cut(part, "=")
 			if strings.TrimSpace(id) == rule {
 				return strings.TrimSpace(reason), true
@@ -84,4 +101,21 @@ func (g *ignored) annotated(rule string, lines [][]byte, line int) (string, bool
 		}
 	}
 	return "", false
+}
+
+// said is the reason in the rest of a line: without the end of the comment, or of the text of JSON that it stands in.
+func said(rest string) string {
+	rest = strings.TrimSpace(rest)
+	if text, _, found := strings.Cut(rest, `"`); found && strings.Trim(rest[len(text):], `", }]`) == "" {
+		rest = text
+	}
+	return strings.TrimSpace(strings.TrimRight(rest, "*/->"))
+}
+
+// marks begin a comment, or, in JSON, the key that stands for one.
+var marks = []string{"#", "//", ";", "!", "/*", "<!--", "*", `"//"`, `"#"`, `"_comment"`}
+
+func isComment(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return slices.ContainsFunc(marks, func(mark string) bool { return bytes.HasPrefix(line, []byte(mark)) })
 }

@@ -176,7 +176,7 @@ func (t *textual) changes(r *Result) {
 	if len(r.Changes) > 0 {
 		t.line("The smallest change: %s.", count(len(r.Changes), "number"))
 		for _, e := range r.Changes {
-			t.line("    %s: %s → %s  (%s)", e.At, e.Old, e.New, e.Why)
+			t.line("    %s: %s  (%s)", e.At, e, e.Why)
 		}
 		after := 1.0
 		if r.After != nil {

@@ -36,7 +36,7 @@ type grpcThrottling struct {
 }
 
 // GRPC writes a service config with a method config for each service. All services share one throttle in gRPC: it is
-// that of the first service with a budget.
+// that of the first service that repeats and has a budget.
 func GRPC(routes []Route) []byte {
 	var c grpcConfig
 	for i := range routes {
@@ -51,7 +51,7 @@ func GRPC(routes []Route) []byte {
 				MaxBackoff:        seconds(max(first, l.Backoff.Max.Or(first))),
 				BackoffMultiplier: l.Backoff.Multiplier.Or(1), RetryableStatusCodes: clientCodes(l)}
 		}
-		if ratio := l.Budget.Ratio.Or(0); ratio > 0 && c.RetryThrottling == nil {
+		if ratio := l.Budget.Ratio.Or(0); ratio > 0 && m.RetryPolicy != nil && c.RetryThrottling == nil {
 			c.RetryThrottling = &grpcThrottling{MaxTokens: l.Budget.Tokens.Or(10), TokenRatio: math.Round(ratio*1000) / 1000}
 		}
 		c.MethodConfig = append(c.MethodConfig, m)
@@ -66,17 +66,19 @@ func GRPC(routes []Route) []byte {
 // Spring writes instances of resilience4j for Spring Boot.
 func Spring(routes []Route) []byte {
 	t := &text{}
+	routes = distinct(routes)
 	t.line("resilience4j:")
 	parts := []struct {
 		name  string
 		write func(*text, *topology.Layer) bool
-	}{{"retry", springRetry}, {"timelimiter", springTime}, {"circuitbreaker", springBreaker}, {"bulkhead", springBulkhead}}
+	}{{"retry", springRetry}, {"timelimiter", springTime}, {"circuitbreaker", springBreaker}, {"bulkhead",
+		springBulkhead}}
 	for _, part := range parts {
 		section := &text{}
 		for i := range routes {
 			instance := &text{}
 			if part.write(instance, &routes[i].Layer) {
-				section.line("      %s:", yamlName(routes[i].Service))
+				section.line("      %s:", routes[i].yamlName())
 				section.WriteString(instance.String())
 			}
 		}

@@ -13,7 +13,7 @@ import (
 func envoyWords(l *topology.Layer) (words, status []string) {
 	add := func(word string, on ...topology.Outcome) {
 		for _, o := range on {
-			if repeated(l, o, topology.Safe) || o.GRPC() && repeated(l, o, topology.Unsafe) {
+			if repeats(l, o) {
 				words = append(words, word)
 				return
 			}
@@ -37,6 +37,7 @@ func envoyWords(l *topology.Layer) (words, status []string) {
 // Envoy writes a bootstrap with one listener on port 10000, a virtual host and a cluster for each service.
 func Envoy(routes []Route) []byte {
 	t := &text{}
+	routes = distinct(routes)
 	t.line("static_resources:")
 	t.line("  listeners:")
 	t.line("  - name: abate")
@@ -67,12 +68,12 @@ func Envoy(routes []Route) []byte {
 
 func envoyRoute(t *text, r *Route) {
 	l := &r.Layer
-	t.line("            - name: %s", yamlName(r.Service))
+	t.line("            - name: %s", r.yamlName())
 	t.line("              domains: [%q, %q]", r.asked(), r.asked()+":*")
 	t.line("              routes:")
 	t.line("              - match: {prefix: /}")
 	t.line("                route:")
-	t.line("                  cluster: %s", yamlName(r.Service))
+	t.line("                  cluster: %s", r.yamlName())
 	t.line("                  timeout: %s", seconds(l.Overall.Or(0)))
 	tries, safeOnly := Tries(l)
 	words, status := envoyWords(l)
@@ -93,9 +94,13 @@ func envoyRoute(t *text, r *Route) {
 			t.line("                      max_interval: %s", seconds(m))
 		}
 	}
-	if safeOnly {
+	methods := Listed(l)
+	if len(methods) == 0 && safeOnly && sentRepeats(l) {
+		methods = []string{"GET", "HEAD", "OPTIONS", "TRACE"}
+	}
+	if len(methods) > 0 {
 		t.line("                    retriable_request_headers:")
-		for _, method := range []string{"GET", "HEAD", "OPTIONS", "TRACE"} {
+		for _, method := range methods {
 			t.line(`                    - {name: ":method", string_match: {exact: %s}}`, method)
 		}
 	}
@@ -104,11 +109,11 @@ func envoyRoute(t *text, r *Route) {
 func envoyCluster(t *text, r *Route) {
 	l := &r.Layer
 	endpoints := r.endpoints()
-	t.line("  - name: %s", yamlName(r.Service))
+	t.line("  - name: %s", r.yamlName())
 	t.line("    type: STRICT_DNS")
 	t.line("    connect_timeout: %s", seconds(l.Connect.Or(5*time.Second)))
 	t.line("    load_assignment:")
-	t.line("      cluster_name: %s", yamlName(r.Service))
+	t.line("      cluster_name: %s", r.yamlName())
 	t.line("      endpoints:")
 	t.line("      - lb_endpoints:")
 	for _, e := range endpoints {

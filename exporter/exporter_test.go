@@ -52,7 +52,7 @@ func TestWhatIsWrittenHasTheSettingsOfTheFormat(t *testing.T) {
 			"proxy_next_upstream error timeout http_502 http_503;",
 			"proxy_next_upstream_tries 4;", "proxy_read_timeout 1000ms;", "proxy_next_upstream_timeout 3000ms;"},
 		"haproxy": {"retries 3", "retry-on conn-failure empty-response response-timeout 502 503", "timeout server 1000ms",
-			"disable-l7-retry if METH_POST", "server s2 payment-2.shop:8080 maxconn 50", "option abortonclose"},
+			"disable-l7-retry if METH_POST", "server s2 payment-2.shop:8080 maxconn 25", "option abortonclose"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := string(written(t, name, []exporter.Route{route()}))
@@ -137,6 +137,39 @@ func TestTheLossReportSaysWhatCameBack(t *testing.T) {
 	} {
 		if got := string(rows[setting].Kind); got != want {
 			t.Errorf("%s is %q, want %q; rows %v", setting, got, want, rows)
+		}
+	}
+}
+
+// "a.b" and "a-b" are one word: two upstreams of one name, or two keys, and the program refuses the file or calls the
+// wrong service.
+func TestServicesWhoseNamesAreOneWordKeepApart(t *testing.T) {
+	first, second, third := route(), route(), route()
+	first.Service, second.Service, third.Service = "a.b", "a-b", "A b"
+	for format, wants := range map[string][]string{
+		"nginx":   {"upstream a-b {", "upstream a-b-2 {", "upstream a-b-3 {", "server_name a.b;", "server_name a-b-3;"},
+		"haproxy": {"backend a-b\n", "backend a-b-2\n", "use_backend a-b-2 if { hdr(host) -i a.b }"},
+		"envoy":   {"cluster: a-b\n", "cluster: a-b-2\n", "cluster_name: a-b-3\n"},
+		"spring":  {"      a-b:\n", "      a-b-2:\n", "      a-b-3:\n"},
+		"istio":   {"metadata: {name: a-b}", "metadata: {name: a-b-2}"},
+	} {
+		got := string(written(t, format, []exporter.Route{first, second, third}))
+		for _, want := range wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", format, want, got)
+			}
+		}
+	}
+}
+
+func TestTheMethodsThatAreRepeatedAreWrittenWhereAFormatListsThem(t *testing.T) {
+	r := route()
+	r.Layer.Repeats[1].Listed = []string{"PUT", "GET"}
+	for format, want := range map[string]string{"envoy": "string_match: {exact: PUT}",
+		"haproxy": "disable-l7-retry unless { method GET PUT }"} {
+		if got := string(written(t, format, []exporter.Route{r})); !strings.Contains(got, want) ||
+			strings.Contains(got, "HEAD") {
+			t.Errorf("%s: no %q, or HEAD, in\n%s", format, want, got)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 // documents writes one or more YAML documents for each route.
 func documents(routes []Route, write func(*text, *Route)) []byte {
 	t := &text{}
+	routes = distinct(routes)
 	for i := range routes {
 		if i > 0 {
 			t.line("---")
@@ -20,7 +21,7 @@ func documents(routes []Route, write func(*text, *Route)) []byte {
 }
 
 // shortName is the name of a service's object: its host without the namespace.
-func (r *Route) shortName() string { return yamlName(strings.SplitN(r.host(), ".", 2)[0]) }
+func (r *Route) shortName() string { return yamlWord(label(strings.SplitN(r.host(), ".", 2)[0])) }
 
 // Istio writes a VirtualService and a DestinationRule for each service.
 func Istio(routes []Route) []byte {
@@ -35,7 +36,7 @@ func virtualService(t *text, r *Route, host string) {
 	l := &r.Layer
 	t.line("apiVersion: networking.istio.io/v1")
 	t.line("kind: VirtualService")
-	t.line("metadata: {name: %s}", yamlName(r.Service))
+	t.line("metadata: {name: %s}", r.yamlName())
 	t.line("spec:")
 	t.line("  hosts: [%q]", host)
 	t.line("  http:")
@@ -61,7 +62,7 @@ func destinationRule(t *text, r *Route, host string) {
 	l := &r.Layer
 	t.line("apiVersion: networking.istio.io/v1")
 	t.line("kind: DestinationRule")
-	t.line("metadata: {name: %s}", yamlName(r.Service))
+	t.line("metadata: {name: %s}", r.yamlName())
 	t.line("spec:")
 	t.line("  host: %q", host)
 	t.line("  trafficPolicy:")
@@ -89,7 +90,7 @@ func httpRoute(t *text, r *Route) {
 	l, e := &r.Layer, r.endpoints()[0]
 	t.line("apiVersion: gateway.networking.k8s.io/v1")
 	t.line("kind: HTTPRoute")
-	t.line("metadata: {name: %s}", yamlName(r.Service))
+	t.line("metadata: {name: %s}", r.yamlName())
 	t.line("spec:")
 	t.line("  parentRefs: [{name: gateway}] # the name of your Gateway")
 	t.line("  hostnames: [%q]", r.host())

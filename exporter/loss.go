@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/abate-go/abate/topology"
@@ -44,6 +45,7 @@ func (r Row) String() string {
 func Compare(before, after *topology.Layer) []Row {
 	c := &comparison{}
 	c.tries(before, after)
+	c.methods(before, after)
 	value(c, "attempt timeout", before.PerTry, after.PerTry)
 	value(c, "timeout", before.Overall, after.Overall)
 	value(c, "connect timeout", before.Connect, after.Connect)
@@ -122,6 +124,37 @@ func word[T topology.Scalar](v topology.Value[T]) string {
 		return ""
 	}
 	return text
+}
+
+// methods compares which requests are repeated once they were sent, where one side lists their methods. The other may
+// only tell kinds of methods apart.
+func (c *comparison) methods(before, after *topology.Layer) {
+	b, a := Listed(before), Listed(after)
+	if len(b)+len(a) == 0 {
+		return
+	}
+	c.add("methods repeated", methodWords(before, b), methodWords(after, a))
+}
+
+func methodWords(l *topology.Layer, listed []string) string {
+	if len(listed) > 0 {
+		return strings.Join(listed, ", ")
+	}
+	words := ""
+	for _, r := range l.Repeats {
+		if r.Tries.Or(1) > 1 && slices.ContainsFunc(r.On, sent) {
+			if r.Methods != topology.Safe {
+				return "all methods"
+			}
+			words = "all safe methods"
+		}
+	}
+	return words
+}
+
+// sent reports whether an outcome is that of a request of HTTP that was sent.
+func sent(o topology.Outcome) bool {
+	return o != topology.Refused && o != topology.ResetUnsent && !o.GRPC()
 }
 
 // tries compares how often each outcome is tried. Outcomes with the same two numbers share a row.

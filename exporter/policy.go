@@ -58,7 +58,9 @@ func policyRetries(t *text, l *topology.Layer) {
 	if words := policyWords(l); len(words) > 0 {
 		t.line("    retryOn: [%s]", quoted(words))
 	}
-	if !safeOnly {
+	if methods := Listed(l); len(methods) > 0 {
+		t.line("    retryMethods: [%s]", strings.Join(methods, ", "))
+	} else if !safeOnly {
 		t.line("    retryMethods: [GET, HEAD, OPTIONS, PUT, DELETE, POST, PATCH]")
 	}
 	b := &l.Backoff
@@ -91,7 +93,7 @@ func policyWords(l *topology.Layer) []string {
 	var words []string
 	add := func(word string, on ...topology.Outcome) {
 		if slices.ContainsFunc(on, func(o topology.Outcome) bool {
-			return repeated(l, o, topology.Safe) || o.GRPC() && repeated(l, o, topology.Unsafe)
+			return repeats(l, o)
 		}) {
 			words = append(words, word)
 		}

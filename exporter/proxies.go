@@ -10,13 +10,14 @@ import (
 // Nginx writes a complete configuration: an upstream and a server for each service, told apart by their names.
 func Nginx(routes []Route) []byte {
 	t := &text{}
+	routes = distinct(routes)
 	t.line("events {}")
 	t.line("http {")
 	for i := range routes {
 		r := &routes[i]
 		l := &r.Layer
 		endpoints := r.endpoints()
-		t.line("  upstream %s {", label(r.Service))
+		t.line("  upstream %s {", r.label())
 		for _, e := range endpoints {
 			t.line("    server %s%s;", e, nginxEjection(&l.Ejection))
 		}
@@ -25,7 +26,7 @@ func Nginx(routes []Route) []byte {
 		t.line("    listen 127.0.0.1:8080;")
 		t.line("    server_name %s;", r.asked())
 		t.line("    location / {")
-		t.line("      proxy_pass %s://%s;", map[bool]string{true: "https", false: "http"}[endpoints[0].tls], label(r.Service))
+		t.line("      proxy_pass %s://%s;", map[bool]string{true: "https", false: "http"}[endpoints[0].tls], r.label())
 		set(t, l.Connect, "      proxy_connect_timeout %s;", millis)
 		set(t, l.PerTry, "      proxy_read_timeout %s;", millis)
 		nginxRetries(t, l)
@@ -52,10 +53,10 @@ func nginxRetries(t *text, l *topology.Layer) {
 		return
 	}
 	words := []string{}
-	if repeated(l, topology.Refused, topology.Safe) || repeated(l, topology.ResetSent, topology.Safe) {
+	if repeats(l, topology.Refused) || repeats(l, topology.ResetSent) {
 		words = append(words, "error")
 	}
-	if repeated(l, topology.Hang, topology.Safe) {
+	if repeats(l, topology.Hang) {
 		words = append(words, "timeout")
 	}
 	for _, status := range statuses(l) {
@@ -76,12 +77,13 @@ func nginxRetries(t *text, l *topology.Layer) {
 // HAProxy writes a complete configuration: a frontend that chooses by the host, and a backend for each service.
 func HAProxy(routes []Route) []byte {
 	t := &text{}
+	routes = distinct(routes)
 	t.line("frontend abate")
 	t.line("  mode http")
 	t.line("  bind 127.0.0.1:8080")
 	t.line("  timeout client 1m")
 	for i := range routes {
-		t.line("  use_backend %s if { hdr(host) -i %s }", label(routes[i].Service), routes[i].asked())
+		t.line("  use_backend %s if { hdr(host) -i %s }", routes[i].label(), routes[i].asked())
 	}
 	for i := range routes {
 		haproxyBackend(t, &routes[i])
@@ -93,7 +95,7 @@ func haproxyBackend(t *text, r *Route) {
 	l := &r.Layer
 	tries, safeOnly := Tries(l)
 	t.line("")
-	t.line("backend %s", label(r.Service))
+	t.line("backend %s", r.label())
 	t.line("  mode http")
 	t.line("  option abortonclose")
 	t.line("  timeout connect %s", millis(l.Connect.Or(5*time.Second)))
@@ -102,18 +104,21 @@ func haproxyBackend(t *text, r *Route) {
 	if words := haproxyWords(l); tries > 1 && len(words) > 0 {
 		t.line("  retry-on %s", strings.Join(words, " "))
 	}
-	if tries > 1 && safeOnly {
+	if methods := Listed(l); tries > 1 && len(methods) > 0 {
+		t.line("  http-request disable-l7-retry unless { method %s }", strings.Join(methods, " "))
+	} else if tries > 1 && safeOnly {
 		t.line("  http-request disable-l7-retry if METH_POST")
 		t.line("  http-request disable-l7-retry if { method PATCH PUT DELETE }")
 	}
-	for i, e := range r.endpoints() {
+	endpoints := r.endpoints()
+	for i, e := range endpoints {
 		tls := ""
 		if e.tls {
 			tls = " ssl verify required ca-file @system-ca"
 		}
 		limit := ""
 		if n := l.Limits.Requests.Or(0); n > 0 && n < topology.Unbounded {
-			limit = " maxconn " + show(n)
+			limit = " maxconn " + show(max(1, n/len(endpoints))) // HAProxy's is for each server
 		}
 		t.line("  server s%d %s%s%s", i+1, e, limit, tls)
 	}
@@ -121,13 +126,13 @@ func haproxyBackend(t *text, r *Route) {
 
 func haproxyWords(l *topology.Layer) []string {
 	var words []string
-	if repeated(l, topology.Refused, topology.Safe) {
+	if repeats(l, topology.Refused) {
 		words = append(words, "conn-failure")
 	}
-	if repeated(l, topology.ResetSent, topology.Safe) {
+	if repeats(l, topology.ResetSent) {
 		words = append(words, "empty-response")
 	}
-	if repeated(l, topology.Hang, topology.Safe) {
+	if repeats(l, topology.Hang) {
 		words = append(words, "response-timeout")
 	}
 	for _, status := range statuses(l) {

@@ -17,6 +17,8 @@ type Route struct {
 	Service string
 	URLs    []string // "http://host:port"; none means the service's name is its host, at port 80
 	Layer   topology.Layer
+
+	word string // its name as one word that no other route of the file has; see distinct
 }
 
 // Format is one format that can be written.
@@ -69,7 +71,7 @@ func (r *Route) endpoints() []endpoint {
 func (r *Route) host() string {
 	h := r.endpoints()[0].host
 	if net.ParseIP(h) != nil || h == "localhost" {
-		return label(r.Service)
+		return r.label()
 	}
 	return h
 }
@@ -80,7 +82,7 @@ func (r *Route) asked() string {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.:", c)
 	}
 	if strings.ContainsFunc(r.Service, func(c rune) bool { return !plain(c) }) {
-		return label(r.Service)
+		return r.label()
 	}
 	return r.Service
 }
@@ -89,12 +91,47 @@ func (e endpoint) String() string { return net.JoinHostPort(e.host, e.port) }
 
 // Names returns the names by which what was written may call the service.
 func (r *Route) Names() []string {
-	names := []string{r.Service, label(r.Service), r.host()}
+	names := []string{r.Service, r.label(), r.host()}
 	for _, e := range r.endpoints() {
 		names = append(names, e.String(), e.host)
 	}
 	return names
 }
+
+// distinct returns routes whose names as one word differ: "a.b" is the same word as "a-b", so it gets a number. A name
+// that is such a word keeps it.
+func distinct(routes []Route) []Route {
+	out := slices.Clone(routes)
+	taken := make(map[string]bool, len(out))
+	for i := range out {
+		if word := label(out[i].Service); word == out[i].Service {
+			out[i].word, taken[word] = word, true
+		}
+	}
+	for i := range out {
+		if out[i].word != "" {
+			continue
+		}
+		stem := label(out[i].Service)
+		word := stem
+		for n := 2; taken[word]; n++ {
+			word = fmt.Sprintf("%s-%d", stem, n)
+		}
+		out[i].word, taken[word] = word, true
+	}
+	return out
+}
+
+// label is the service's name as one word.
+func (r *Route) label() string {
+	if r.word != "" {
+		return r.word
+	}
+	return label(r.Service)
+}
+
+// yamlName is label, quoted where YAML would take it for something else than a text.
+func (r *Route) yamlName() string { return yamlWord(r.label()) }
 
 // label makes a name that YAML, DNS and configuration files take as one word. Two names that differ in other signs only
 // have the same.
@@ -114,10 +151,11 @@ func label(name string) string {
 	return word
 }
 
-// yamlName is label for YAML, quoted where YAML would take it for something else than a text.
-func yamlName(name string) string {
-	switch word := label(name); {
-	case word[0] >= '0' && word[0] <= '9', slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null", "y",
+// yamlWord quotes a word where YAML would take it for something else than a text.
+func yamlWord(word string) string {
+	switch {
+	case word[0] >= '0' && word[0] <= '9', slices.Contains([]string{"true", "false", "yes", "no", "on", "off",
+		"null", "y",
 		"n"}, word):
 		return strconv.Quote(word)
 	default:
@@ -126,7 +164,7 @@ func yamlName(name string) string {
 }
 
 // Tries returns the most tries of any outcome that a layer repeats, and whether it repeats only safe methods once a
-// request may have run.
+// request was sent.
 func Tries(l *topology.Layer) (tries int, safeOnly bool) {
 	tries, safeOnly = 1, true
 	for _, r := range l.Repeats {
@@ -134,12 +172,17 @@ func Tries(l *topology.Layer) (tries int, safeOnly bool) {
 			tries = max(tries, n)
 		}
 		for _, o := range r.On {
-			if o.MayHaveRun() && repeated(l, o, topology.Unsafe) {
+			if o != topology.Refused && o != topology.ResetUnsent && repeated(l, o, topology.Unsafe) {
 				safeOnly = false
 			}
 		}
 	}
 	return tries, safeOnly
+}
+
+// sentRepeats reports whether l repeats anything of requests that were sent.
+func sentRepeats(l *topology.Layer) bool {
+	return slices.ContainsFunc(topology.AllOutcomes(), func(o topology.Outcome) bool { return sent(o) && repeats(l, o) })
 }
 
 // repeated reports whether l repeats an outcome, whatever limits of time say.
@@ -149,12 +192,30 @@ func repeated(l *topology.Layer, o topology.Outcome, m topology.Methods) bool {
 	})
 }
 
+// repeats reports whether l repeats an outcome of any request. Most formats cannot say of which.
+func repeats(l *topology.Layer, o topology.Outcome) bool {
+	return repeated(l, o, topology.Safe) || repeated(l, o, topology.Unsafe)
+}
+
+// Listed returns the HTTP methods of requests that l repeats once they were sent, where its format lists them, in the
+// order of their names.
+func Listed(l *topology.Layer) []string {
+	var all []string
+	for _, r := range l.Repeats {
+		if r.Tries.Or(1) > 1 {
+			all = append(all, r.Listed...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // statuses returns the status codes that l repeats.
 func statuses(l *topology.Layer) []string {
 	var all []string
 	for _, o := range []topology.Outcome{topology.S408, topology.S409, topology.S429, topology.S500, topology.S502,
 		topology.S503, topology.S504} {
-		if repeated(l, o, topology.Safe) {
+		if repeats(l, o) {
 			all = append(all, o.String())
 		}
 	}
@@ -165,7 +226,7 @@ func statuses(l *topology.Layer) []string {
 func codes(l *topology.Layer) []string {
 	var all []string
 	for _, o := range topology.AllOutcomes() {
-		if o.GRPC() && (repeated(l, o, topology.Safe) || repeated(l, o, topology.Unsafe)) {
+		if o.GRPC() && repeats(l, o) {
 			all = append(all, o.String())
 		}
 	}
@@ -176,7 +237,7 @@ func codes(l *topology.Layer) []string {
 // UNAVAILABLE to it.
 func clientCodes(l *topology.Layer) []string {
 	all := codes(l)
-	if len(all) == 0 && (repeated(l, topology.Refused, topology.Safe) || repeated(l, topology.S503, topology.Safe)) {
+	if len(all) == 0 && (repeats(l, topology.Refused) || repeats(l, topology.S503)) {
 		all = []string{topology.Unavailable.String()}
 	}
 	return all

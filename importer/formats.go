@@ -2,6 +2,8 @@ package importer
 
 import (
 	"github.com/abate-go/abate/importer/abatefile"
+	"github.com/abate-go/abate/importer/awssdk"
+	"github.com/abate-go/abate/importer/consul"
 	"github.com/abate-go/abate/importer/contour"
 	"github.com/abate-go/abate/importer/dapr"
 	"github.com/abate-go/abate/importer/envoy"
@@ -14,6 +16,7 @@ import (
 	"github.com/abate-go/abate/importer/linkerd"
 	"github.com/abate-go/abate/importer/metrics"
 	"github.com/abate-go/abate/importer/nginx"
+	"github.com/abate-go/abate/importer/polly"
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/importer/spring"
 	"github.com/abate-go/abate/importer/traces"
@@ -56,6 +59,9 @@ var formats = []format{
 	{"contour", parsed, contour.Recognise, contour.Read},
 	{"kong", parsed, kong.Recognise, kong.Read},
 	{"traefik", parsed, traefik.Recognise, traefik.Read},
+	{"consul", parsed, consul.Recognise, consul.Read},
+	{"aws-sdk", parsed | plain, awssdk.Recognise, awssdk.Read},
+	{"polly", parsed, polly.Recognise, polly.Read},
 	{"dapr", parsed, dapr.Recognise, dapr.Read},
 	{"nginx", plain, nginx.Recognise, nginx.Read},
 	{"haproxy", plain, haproxy.Recognise, haproxy.Read},

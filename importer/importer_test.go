@@ -70,7 +70,7 @@ func TestOneBrokenFileIsARemarkAndTheOthersAreRead(t *testing.T) {
 
 func TestAFileThatIsTooLargeIsARemark(t *testing.T) {
 	form, _ := importer.Read([]importer.File{{"dump.json", make([]byte, importer.MaxBytes+1)}}, source.Assume{})
-	if len(form.Remarks) != 1 || !strings.Contains(form.Remarks[0].Text, "64 MiB") {
+	if len(form.Remarks) != 1 || !strings.Contains(form.Remarks[0].Text, "256 MiB") {
 		t.Errorf("remarks %+v", form.Remarks)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // MaxBytes is the size of the largest file that is read. A larger one is a remark.
-const MaxBytes = 64 << 20
+const MaxBytes = 256 << 20
 
 // File is one file and its content.
 type File struct {

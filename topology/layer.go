@@ -103,6 +103,9 @@ type Repeat struct {
 	Wait Value[time.Duration] `yaml:"wait,omitempty"`
 	// Elsewhere reports that each further try goes to another endpoint.
 	Elsewhere bool `yaml:"elsewhere,omitempty"`
+	// Listed are the HTTP methods of requests that are repeated once they were sent, where the format lists them; Methods
+	// is what they come to. It is empty for a format that only tells kinds of methods apart.
+	Listed []string `yaml:"listed,omitempty"`
 }
 
 // Answer says that a layer whose last try ended with one outcome gives its own caller another.

@@ -43,7 +43,7 @@ func program() *cli.Program {
 		{Name: "dlq", Summary: "look at the dead letters of a Kafka topic, and replay them carefully",
 			Run: kafkatools.DlqCommand},
 		{Name: "export", Summary: "write a policy file as Prometheus rules, a dashboard, or in another program's format",
-			Run: inspect.Exports(rehearse.ExportCommand)},
+			Run: inspect.Exports(rehearse.ExportCommand, rehearse.Exports()...)},
 		{Name: "check", Summary: "check policy files and print the policy in force", Run: basics.CheckCommand},
 	}}
 }

@@ -3,6 +3,7 @@ package abatefile
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/abate-go/abate/importer/source"
@@ -74,6 +75,9 @@ var conditions = map[string][]topology.Outcome{
 	"ABORTED":   {topology.Aborted},
 }
 
+// safeMethods are what may be repeated without a list of methods.
+var safeMethods = []string{"GET", "HEAD", "OPTIONS", "TRACE"}
+
 // byDefault are the words that stand for a list that is not written: what hops.JudgeStatus says is worth a retry, and
 // errors of the connection. Codes of gRPC count only where they are listed, or where a method is.
 var byDefault = []string{"408", "429", "500", "502", "503", "504", "error"}
@@ -92,10 +96,7 @@ func meaning(word string) []topology.Outcome {
 // repeats returns what a service's calls repeat.
 func (r *reader) repeats(service string, p *policyfile.Policy) []topology.Repeat {
 	tries := value(r, service, p.MaxRetries+1, "maxRetries")
-	methods := topology.Safe
-	if slices.Contains(p.RetryMethods, "POST") || slices.Contains(p.RetryMethods, "PATCH") {
-		methods = topology.AllMethods
-	}
+	listed, methods := repeatable(p.RetryMethods)
 	words := p.RetryOn
 	if len(words) == 0 {
 		words = byDefault
@@ -126,13 +127,38 @@ func (r *reader) repeats(service string, p *policyfile.Policy) []topology.Repeat
 				by[m] = append(by[m], o)
 			}
 		}
-		for _, m := range []topology.Methods{topology.AllMethods, topology.Safe} {
-			if len(by[m]) > 0 {
-				out = append(out, topology.Repeat{On: by[m], Methods: m, Tries: tries, Word: word, At: place})
+		for _, m := range []topology.Methods{topology.AllMethods, topology.Safe, topology.Unsafe} {
+			if len(by[m]) == 0 || m == 0 { // of HTTP nothing that was sent is repeated
+				continue
 			}
+			rep := topology.Repeat{On: by[m], Methods: m, Tries: tries, Word: word, At: place}
+			if slices.ContainsFunc(by[m], func(o topology.Outcome) bool { return o != topology.Refused && !o.GRPC() }) {
+				rep.Listed = listed
+			}
+			out = append(out, rep)
 		}
 	}
 	return out
+}
+
+// repeatable returns the methods of HTTP that may be repeated once they were sent, and their kinds; none where the list
+// has methods of gRPC only.
+func repeatable(list []string) (methods []string, kinds topology.Methods) {
+	if len(list) == 0 {
+		return safeMethods, topology.Safe
+	}
+	for _, m := range list {
+		switch {
+		case strings.HasPrefix(m, "/"):
+			continue
+		case m == "POST" || m == "PATCH":
+			kinds |= topology.Unsafe
+		default:
+			kinds |= topology.Safe
+		}
+		methods = append(methods, m)
+	}
+	return methods, kinds
 }
 
 // budget returns what bounds all retries together.

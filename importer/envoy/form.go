@@ -69,6 +69,12 @@ func (p *proxy) service() topology.Service {
 // names with a dot, and are not those of what stands behind it.
 func (p *proxy) domains() []string {
 	var names []string
+	left := map[string]bool{} // hosts of what stands behind it, and names that were found
+	for _, c := range p.clusters {
+		for _, a := range addresses(c) {
+			left[topology.Strip(a)] = true
+		}
+	}
 	tables := slices.Clone(p.tables)
 	for _, m := range p.managers {
 		tables = append(tables, table{config: get(m, "route_config")})
@@ -78,25 +84,14 @@ func (p *proxy) domains() []string {
 			for _, domain := range host.Get("domains").Texts() {
 				name := topology.Strip(domain)
 				if strings.Contains(name, ".") && !strings.Contains(name, "*") && source.Template(name) == "" &&
-					net.ParseIP(name) == nil && !strings.Contains(domain, ".svc") && !slices.Contains(names, name) &&
-					!p.isUpstream(name) {
+					net.ParseIP(name) == nil && !strings.Contains(domain, ".svc") && !left[name] {
 					names = append(names, name)
+					left[name] = true
 				}
 			}
 		}
 	}
 	return names
-}
-
-func (p *proxy) isUpstream(name string) bool {
-	for _, c := range p.clusters {
-		for _, a := range addresses(c) {
-			if topology.Strip(a) == name {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // overridable reports whether callers may change tries and limits by x-envoy-… headers: only those whose address counts

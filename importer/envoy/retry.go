@@ -26,9 +26,10 @@ func (o *output) retries(l *topology.Layer, policy source.Node, subject string) 
 			Fix:  "say in retry_on what to repeat, or remove the policy"})
 		return
 	}
+	methods, listed := retriedMethods(get(policy, "retriable_request_headers"))
 	repeats, more := envoywords.Policy{
 		Product: "Envoy", Subject: subject, Words: words, Codes: get(policy, "retriable_status_codes").Parts(","),
-		Tries: envoywords.PlusOne(tries), Methods: retriedMethods(get(policy, "retriable_request_headers")),
+		Tries: envoywords.PlusOne(tries), Methods: methods, Listed: listed,
 		Elsewhere: avoidsPrevious(policy), Hedged: l.Beside.Or(false),
 	}.Repeats()
 	l.Repeats, o.remarks = append(l.Repeats, repeats...), append(o.remarks, more...)
@@ -56,22 +57,22 @@ func avoidsPrevious(policy source.Node) bool {
 var safeMethods = map[string]bool{"GET": true, "HEAD": true, "OPTIONS": true, "PUT": true, "DELETE": true,
 	"TRACE": true}
 
-// retriedMethods returns the kinds of methods that a policy repeats. Matchers that are about anything but a method
-// leave it open.
-func retriedMethods(matchers source.Node) topology.Methods {
-	kinds := topology.Methods(0)
+// retriedMethods returns the kinds of methods that a policy repeats, and the methods. Matchers that are about anything
+// but a method leave it open.
+func retriedMethods(matchers source.Node) (kinds topology.Methods, listed []string) {
 	for _, h := range matchers.List() {
 		methods := methodsOf(h)
 		if len(methods) == 0 {
-			return 0
+			return 0, nil
 		}
+		listed = append(listed, methods...)
 		if safeMethods[methods[0]] {
 			kinds |= topology.Safe
 		} else {
 			kinds |= topology.Unsafe
 		}
 	}
-	return kinds
+	return kinds, listed
 }
 
 // tcp adds a TCP proxy, which only opens connections again.

@@ -18,6 +18,7 @@ type Policy struct {
 	Codes   []source.Part // status codes that are repeated where the words have retriable-status-codes
 	Tries   topology.Value[int]
 	Methods topology.Methods // the zero value is all
+	Listed  []string         // the methods themselves, where the policy lists them
 	// Elsewhere reports that endpoints that were tried are avoided.
 	Elsewhere bool
 	// Hedged reports that a try that has had its time is repeated whatever the words say.
@@ -55,7 +56,7 @@ func (p Policy) Repeats() ([]topology.Repeat, []topology.Remark) {
 	repeats, remarks = append(repeats, coded...), append(remarks, more...)
 	if p.Hedged && len(repeats) > 0 {
 		hang := p.repeat([]topology.Outcome{topology.Hang}, p.Words[0])
-		hang.Methods = 0 // Envoy does not ask which methods are to be repeated
+		hang.Methods, hang.Listed = 0, nil // Envoy does not ask which methods are to be repeated
 		repeats = append(repeats, hang)
 	}
 	return repeats, remarks
@@ -86,8 +87,8 @@ func (p Policy) codes(named bool) (repeats []topology.Repeat, remarks []topology
 }
 
 func (p Policy) repeat(on []topology.Outcome, word source.Part) topology.Repeat {
-	return topology.Repeat{On: slices.Clone(on), Methods: p.Methods, Tries: p.Tries, Word: word.Text, At: word.At,
-		Elsewhere: p.Elsewhere}
+	return topology.Repeat{On: slices.Clone(on), Methods: p.Methods, Listed: p.Listed, Tries: p.Tries, Word: word.Text,
+		At: word.At, Elsewhere: p.Elsewhere}
 }
 
 func (p Policy) unknown(on []topology.Outcome, why string, word source.Part) topology.Repeat {

@@ -118,7 +118,7 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 				"are tried again", "set mode http, or remove the line")
 		return []topology.Repeat{onConnect}
 	}
-	methods := in.sent(s, entrances)
+	methods, listed := in.sent(s, entrances), s.listed(entrances)
 	var out []topology.Repeat
 	for _, w := range list[1:] {
 		on, known := retryWords[w.text]
@@ -134,7 +134,8 @@ func (in *instance) repeats(s *section, p *pool, connect topology.Value[time.Dur
 			out = append(out, c)
 		}
 		if w.text != "conn-failure" && len(on) > 0 && methods != 0 {
-			out = append(out, topology.Repeat{On: on, Methods: methods, Tries: tries, Word: w.text, At: w.at, Elsewhere: spread})
+			out = append(out, topology.Repeat{On: on, Methods: methods, Listed: listed, Tries: tries,
+				Word: w.text, At: w.at, Elsewhere: spread})
 		}
 	}
 	return out
@@ -183,6 +184,25 @@ func (s *section) disabled() topology.Methods {
 		s.off = &off
 	}
 	return *s.off
+}
+
+// listed returns the methods that are repeated, where one rule of the backend, and nothing else, takes out all others.
+func (s *section) listed(entrances []*section) []string {
+	isRule := func(l line) bool { return l.is("http-request", "disable-l7-retry") }
+	for _, e := range entrances {
+		if slices.ContainsFunc(e.lines, isRule) {
+			return nil
+		}
+	}
+	at := slices.IndexFunc(s.lines, isRule)
+	if at < 0 || slices.ContainsFunc(s.lines[at+1:], isRule) || len(s.lines[at]) < 4 || s.lines[at][2].text != "unless" {
+		return nil
+	}
+	condition := s.lines[at][3:].String()
+	if strings.ContainsAny(strings.TrimSuffix(condition, "}"), "|}") { // several conditions
+		return nil
+	}
+	return s.methodsOf(condition)
 }
 
 // forMethods returns for which kinds of methods a condition holds for certain. Of the unsafe ones POST counts.

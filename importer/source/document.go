@@ -35,8 +35,12 @@ func (d *Document) At(line, column int) topology.Position {
 	return topology.Position{File: d.File, Line: d.Line + line, Column: column}
 }
 
-// limits of one document. More than this is no configuration.
-const maxNodes = 2_000_000
+// Limits of one document that is YAML. More than this is no configuration, and would take all memory. Large JSON is
+// read part by part; see largeJSON.
+const (
+	maxNodes = 2_000_000
+	maxYAML  = 64 << 20
+)
 
 var separator = regexp.MustCompile(`(?m)^---(?:[ \t\r].*)?$`)
 
@@ -47,13 +51,17 @@ func YAML(file string, data []byte) ([]Document, []topology.Remark) {
 }
 
 func yamlOf(whole Document) (documents []Document, remarks []topology.Remark) {
+	if root := jsonRoot(whole.Data); root != nil {
+		whole.Root = Node{where: &documentPlace{whole.File, whole.Line, whole.indent, whole.Data}, branch: root}
+		return []Document{whole}, nil
+	}
 	for _, d := range parts(whole) {
 		root, err := parse(d.Data)
 		switch {
 		case err != nil:
 			remarks = append(remarks, broken(&d, err))
 		case root != nil:
-			d.Root = Node{root, &documentPlace{d.File, d.Line, d.indent, d.Data}}
+			d.Root = Node{y: root, where: &documentPlace{d.File, d.Line, d.indent, d.Data}}
 			documents = append(documents, d)
 		}
 	}
@@ -82,6 +90,9 @@ func parts(whole Document) []Document {
 
 // parse returns the node of the one document in data, or nil when it is empty.
 func parse(data []byte) (node *yaml.Node, err error) {
+	if len(data) > maxYAML {
+		return nil, fmt.Errorf("%d MiB of YAML; more than %d MiB are read of JSON only", len(data)>>20, maxYAML>>20)
+	}
 	defer func() {
 		if r := recover(); r != nil { // the YAML library panics on some broken input
 			node, err = nil, fmt.Errorf("yaml: %v", r)
@@ -137,7 +148,7 @@ func broken(d *Document, err error) topology.Remark {
 // node's.
 func Embedded(name string, n Node) Document {
 	d := Document{File: n.At().File, Name: name, Data: []byte(n.Text()), Line: n.At().Line}
-	if n.y != nil && n.y.Style&yaml.LiteralStyle != 0 {
+	if y := n.itself(); y != nil && y.Style&yaml.LiteralStyle != 0 {
 		d.indent = n.indentation()
 	} else {
 		d.Line--

@@ -12,8 +12,9 @@ import (
 
 // Node is one value of a YAML or JSON document. The zero Node does not exist; all its methods can be called.
 type Node struct {
-	y     *yaml.Node
-	where *documentPlace
+	y      *yaml.Node
+	where  *documentPlace
+	branch *branch // of a large document: what y would be
 }
 
 type documentPlace struct {
@@ -30,8 +31,28 @@ type Pair struct {
 	Value Node
 }
 
+// itself returns the node as it stands in the file; it is nil for what the file does not have. A large mapping or list
+// has no members there.
+func (n Node) itself() *yaml.Node {
+	if n.branch != nil {
+		return n.branch.parsed()
+	}
+	return n.y
+}
+
+// in returns a value of the same document.
+func (n Node) in(y *yaml.Node) Node { return Node{y: y, where: n.where} }
+
+// under returns a value of the same large document.
+func (n Node) under(from, to int) Node {
+	return Node{where: n.where, branch: &branch{of: n.branch.of, from: from, to: to}}
+}
+
+// large reports whether the members of the node are to be looked for one by one.
+func (n Node) large() bool { return n.branch != nil && n.branch.large() }
+
 func (n Node) resolved() *yaml.Node {
-	y := n.y
+	y := n.itself()
 	for i := 0; y != nil && y.Kind == yaml.AliasNode && i < 100; i++ {
 		y = y.Alias
 	}
@@ -45,14 +66,15 @@ func (n Node) Exists() bool {
 }
 
 // Written reports whether the file has the node, be it null.
-func (n Node) Written() bool { return n.y != nil }
+func (n Node) Written() bool { return n.y != nil || n.branch != nil }
 
 // At returns the node's place.
 func (n Node) At() topology.Position {
-	if n.y == nil {
+	y := n.itself()
+	if y == nil {
 		return topology.Position{}
 	}
-	return topology.Position{File: n.where.file, Line: n.where.line + n.y.Line, Column: n.where.indent + n.y.Column}
+	return topology.Position{File: n.where.file, Line: n.where.line + y.Line, Column: n.where.indent + y.Column}
 }
 
 // Get returns the value below a path of keys; of several spellings of a key, separated by |, the first that is there:
@@ -61,11 +83,11 @@ func (n Node) Get(path ...string) Node {
 	for _, keys := range path {
 		next := Node{}
 		for key := range strings.SplitSeq(keys, "|") {
-			if next = n.child(key); next.y != nil {
+			if next = n.child(key); next.Written() {
 				break
 			}
 		}
-		if n = next; n.y == nil {
+		if n = next; !n.Written() {
 			return n
 		}
 	}
@@ -73,19 +95,27 @@ func (n Node) Get(path ...string) Node {
 }
 
 func (n Node) child(key string) Node {
+	if n.large() {
+		for _, p := range n.Pairs() {
+			if p.Key == key {
+				return p.Value
+			}
+		}
+		return Node{}
+	}
 	y := n.resolved()
 	if y == nil || y.Kind != yaml.MappingNode {
 		return Node{}
 	}
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		if y.Content[i].Value == key {
-			return Node{y.Content[i+1], n.where}
+			return n.in(y.Content[i+1])
 		}
 	}
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		if y.Content[i].Tag == "!!merge" {
-			for _, m := range merged(Node{y.Content[i+1], n.where}) {
-				if found := m.child(key); found.y != nil {
+			for _, m := range merged(n.in(y.Content[i+1])) {
+				if found := m.child(key); found.Written() {
 					return found
 				}
 			}
@@ -114,9 +144,17 @@ func (n Node) Items() []Node {
 	if y == nil || y.Kind != yaml.SequenceNode {
 		return nil
 	}
+	if n.large() {
+		members := n.branch.members()
+		items := make([]Node, len(members))
+		for i, m := range members {
+			items[i] = n.under(m.from, m.to)
+		}
+		return items
+	}
 	items := make([]Node, len(y.Content))
 	for i, c := range y.Content {
-		items[i] = Node{c, n.where}
+		items[i] = n.in(c)
 	}
 	return items
 }
@@ -138,17 +176,25 @@ func (n Node) Pairs() []Pair {
 	if y == nil || y.Kind != yaml.MappingNode {
 		return nil
 	}
+	if n.large() {
+		members := n.branch.members()
+		pairs := make([]Pair, len(members))
+		for i, m := range members {
+			pairs[i] = Pair{n.branch.of.text(m.key), n.under(m.key, m.keyEnd), n.under(m.from, m.to)}
+		}
+		return pairs
+	}
 	pairs := make([]Pair, 0, len(y.Content)/2)
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		if y.Content[i].Tag == "!!merge" {
-			for _, m := range merged(Node{y.Content[i+1], n.where}) {
+			for _, m := range merged(n.in(y.Content[i+1])) {
 				if m.y != n.y {
 					pairs = append(pairs, m.Pairs()...)
 				}
 			}
 			continue
 		}
-		pairs = append(pairs, Pair{y.Content[i].Value, Node{y.Content[i], n.where}, Node{y.Content[i+1], n.where}})
+		pairs = append(pairs, Pair{y.Content[i].Value, n.in(y.Content[i]), n.in(y.Content[i+1])})
 	}
 	return pairs
 }
@@ -174,7 +220,7 @@ func (n Node) Texts() []string {
 // indentation returns how many columns the text of a block scalar stands to the right in its file.
 func (n Node) indentation() int {
 	lines := bytes.Split(n.where.data, []byte("\n"))
-	for i := n.y.Line; i < len(lines); i++ {
+	for i := n.itself().Line; i < len(lines); i++ {
 		if text := bytes.TrimLeft(lines[i], " "); len(bytes.TrimSpace(text)) > 0 {
 			return n.where.indent + len(lines[i]) - len(text)
 		}

@@ -20,7 +20,7 @@ func (n Node) Parts(separator string) []Part {
 	var parts []Part
 	for _, item := range n.List() {
 		text, at, y := item.Text(), item.At(), item.resolved()
-		straight := y == item.y && y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 && !strings.Contains(text, "\n")
+		straight := y == item.itself() && y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 && !strings.Contains(text, "\n")
 		column := at.Column
 		if straight && y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
 			column++

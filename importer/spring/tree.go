@@ -19,10 +19,10 @@ type tree struct {
 	by   map[string]*tree  // kids by same
 }
 
+var signs = strings.NewReplacer("-", "", "_", "")
+
 // same is what two spellings of a key have in common.
-func same(key string) string {
-	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(key))
-}
+func same(key string) string { return signs.Replace(strings.ToLower(key)) }
 
 // kid returns the subtree of a key.
 func (t *tree) kid(name string) *tree {

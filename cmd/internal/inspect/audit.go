@@ -56,8 +56,8 @@ with calls: and services: (see docs/audit.md).
   --service NAME          the only service that fails
   --rate N                requests/s at services that nobody calls, where no file says it (default 100)
 
-  --fix                   look for the fewest numbers to change, and print them as a diff; with
-                          --fix=write they are written to the files
+  --fix                   look for the fewest numbers to change, or to write where a default is at
+                          fault, and print them as a diff; with --fix=write they are written
 
   --html FILE             write one page for a browser
   --sarif FILE            write SARIF 2.1.0, --junit FILE JUnit XML, --json FILE all numbers,
@@ -170,7 +170,31 @@ func parse(args []string) (*auditOptions, error) {
 	if !(o.max >= 0) || !(o.rate >= 0) || math.IsInf(o.rate, 1) || o.outage < time.Second { // NaN is no number either
 		o.wrong("--max-amplification and --rate are numbers and not negative, and --outage is at least 1s")
 	}
+	if all := o.toStdout(); len(all) > 1 {
+		o.wrong("%s all write to standard output, where one document has room; write the others to files",
+			strings.Join(all, ", "))
+	}
 	return o, nil
+}
+
+// outputs are the files that can be written besides the text.
+func (o *auditOptions) outputs() []struct{ flag, file string } {
+	return []struct{ flag, file string }{{"html", o.html}, {"sarif", o.sarif}, {"junit", o.junit}, {"json", o.json},
+		{"markdown", o.markdown}, {"gitlab", o.gitlab}, {"topology", o.topology}}
+}
+
+// toStdout returns the flags that take the place of the text.
+func (o *auditOptions) toStdout() []string {
+	var all []string
+	for _, out := range o.outputs() {
+		if out.file == cli.ToStdout {
+			all = append(all, "--"+out.flag+" -")
+		}
+	}
+	if o.github {
+		all = append(all, "--github")
+	}
+	return all
 }
 
 // AuditCommand runs "abate audit".
@@ -277,22 +301,17 @@ func (o *auditOptions) failing(r *audit.Result) error {
 func (o *auditOptions) write(r *audit.Result, files []importer.File, stdout io.Writer) error {
 	version := cli.Version()
 	var errs []error
-	outputs := []struct {
-		flag, file string
-		form       func(io.Writer) error
-	}{
-		{"html", o.html, func(w io.Writer) error { return audit.HTML(w, r) }},
-		{"sarif", o.sarif, func(w io.Writer) error { return audit.SARIF(w, r, version) }},
-		{"junit", o.junit, func(w io.Writer) error { return audit.JUnit(w, r, severities[o.failOn]) }},
-		{"json", o.json, func(w io.Writer) error { return audit.JSON(w, r) }},
-		{"markdown", o.markdown, func(w io.Writer) error { return audit.Markdown(w, r) }},
-		{"gitlab", o.gitlab, func(w io.Writer) error { return audit.GitLab(w, r) }},
-		{"topology", o.topology, func(w io.Writer) error { _, err := w.Write(r.Form.YAML()); return err }},
+	forms := map[string]func(io.Writer) error{
+		"html":     func(w io.Writer) error { return audit.HTML(w, r) },
+		"sarif":    func(w io.Writer) error { return audit.SARIF(w, r, version) },
+		"junit":    func(w io.Writer) error { return audit.JUnit(w, r, severities[o.failOn]) },
+		"json":     func(w io.Writer) error { return audit.JSON(w, r) },
+		"markdown": func(w io.Writer) error { return audit.Markdown(w, r) },
+		"gitlab":   func(w io.Writer) error { return audit.GitLab(w, r) },
+		"topology": func(w io.Writer) error { _, err := w.Write(r.Form.YAML()); return err },
 	}
-	toStdout := false
-	for _, out := range outputs {
-		errs = append(errs, cli.Output(stdout, out.flag, out.file, out.form))
-		toStdout = toStdout || out.file == cli.ToStdout
+	for _, out := range o.outputs() {
+		errs = append(errs, cli.Output(stdout, out.flag, out.file, forms[out.flag]))
 	}
 	if o.writeBaseline {
 		errs = append(errs, cli.Output(stdout, "baseline", o.baseline, func(w io.Writer) error {
@@ -303,7 +322,7 @@ func (o *auditOptions) write(r *audit.Result, files []importer.File, stdout io.W
 	switch {
 	case o.github:
 		errs = append(errs, audit.GitHub(stdout, r))
-	case !toStdout:
+	case len(o.toStdout()) == 0:
 		errs = append(errs, audit.Text(stdout, r, audit.TextOptions{All: o.all, Last: o.quiet}))
 	}
 	if o.fix == "write" {
@@ -347,7 +366,8 @@ func (o *auditOptions) code(r *audit.Result, err error, stderr io.Writer) int {
 
 func explain(id string, stdout, stderr io.Writer) int {
 	if r, ok := lint.RuleOf(strings.ToUpper(id)); ok {
-		fmt.Fprintf(stdout, "%s (%s): %s\n\n%s\n\nSource: %s\n\nFine when: %s\n\nFix: %s\n", r.ID, r.Severity, r.Title, r.Why,
+		fmt.Fprintf(stdout, "%s (%s): %s\n\n%s\n\nSource: %s\n\nFine when: %s\n\nFix: %s\n", r.ID, r.Severity, r.Title,
+			r.Why,
 			r.Source, r.Fine, r.Fix)
 		return 0
 	}

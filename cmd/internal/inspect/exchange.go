@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/abate-go/abate/audit"
@@ -34,7 +35,8 @@ func (o *exchangeOptions) wrong(format string, args ...any) {
 }
 
 // parseExchange reads the words; own says which flags the command has besides those of both.
-func parseExchange(command string, args []string, own func(*flag.FlagSet, *exchangeOptions)) (*exchangeOptions, error) {
+func parseExchange(command string, args []string, own func(*flag.FlagSet, *exchangeOptions)) (*exchangeOptions,
+	error) {
 	o := &exchangeOptions{command: command}
 	f := flag.NewFlagSet(command, flag.ContinueOnError)
 	f.StringVar(&o.out, "o", cli.ToStdout, "")
@@ -46,18 +48,43 @@ func parseExchange(command string, args []string, own func(*flag.FlagSet, *excha
 	return o, err
 }
 
-// Exports returns "abate export": formats of other programs' retries are written here, everything else by next.
-func Exports(next cli.Run) cli.Run {
+// Exports returns "abate export": formats of other programs' retries are written here, everything else by next. others
+// are the words for what next writes.
+func Exports(next cli.Run, others ...string) cli.Run {
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-		for _, word := range args {
-			for _, f := range exporter.Formats {
-				if word == f.Name {
-					return exportFormat(f, args, stdout, stderr)
-				}
+		word := firstWord(args)
+		all := slices.Clone(others)
+		for _, f := range exporter.Formats {
+			if word == f.Name {
+				return exportFormat(f, args, stdout, stderr)
 			}
+			all = append(all, f.Name)
+		}
+		if word != "" && !slices.Contains(others, word) {
+			fmt.Fprintf(stderr, "abate export: %q is nothing that is written; allowed: %s\n"+
+				"\"abate export -h\" explains them.\n",
+				word, strings.Join(all, ", "))
+			return exitUsage
 		}
 		return next(ctx, args, stdout, stderr)
 	}
+}
+
+// valueless are the flags of "abate export" that take no value.
+var valueless = []string{"h", "help", "fail-on-loss", "only-listed"}
+
+// firstWord returns the first word that is neither a flag nor a flag's value.
+func firstWord(args []string) string {
+	for i := 0; i < len(args); i++ {
+		flag, isFlag := strings.CutPrefix(args[i], "-")
+		if !isFlag || flag == "" {
+			return args[i]
+		}
+		if flag = strings.TrimPrefix(flag, "-"); !strings.Contains(flag, "=") && !slices.Contains(valueless, flag) {
+			i++
+		}
+	}
+	return ""
 }
 
 func exportFormat(format exporter.Format, args []string, stdout, stderr io.Writer) int {

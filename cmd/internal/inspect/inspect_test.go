@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,5 +182,34 @@ func TestSARIFSaysTheVersionAsText(t *testing.T) {
 	if _, out, _ := run(inspect.AuditCommand, "--sarif", "-", path); strings.Contains(out, "semanticVersion") ||
 		!strings.Contains(out, `"version": "`) {
 		t.Errorf("%.400s", out)
+	}
+}
+
+func TestTwoDocumentsDoNotShareStandardOutput(t *testing.T) {
+	path := write(t, "calls.yaml", calls)
+	for _, words := range [][]string{{"--sarif", "-", "--json", "-"}, {"--markdown=-", "--github"}} {
+		code, out, errs := run(inspect.AuditCommand, append(words, path)...)
+		if code != 2 || out != "" || !strings.Contains(errs, "one document has room") {
+			t.Errorf("%q: exit code %d, %s\n%s", words, code, errs, out)
+		}
+	}
+}
+
+func TestAnExportOfNothingKnownNamesAllThatIs(t *testing.T) {
+	reached := ""
+	export := inspect.Exports(func(_ context.Context, args []string, _, _ io.Writer) int {
+		reached = args[0]
+		return 0
+	}, "grafana")
+	code, _, errs := run(export, "-c", "envoy", "zzz")
+	for _, want := range []string{`"zzz"`, "grafana", "envoy", "istio", "gateway-api", "linkerd", "grpc", "spring",
+		"nginx",
+		"haproxy"} {
+		if code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("exit code %d, no %s in %s", code, want, errs)
+		}
+	}
+	if code, _, errs := run(export, "grafana", "-o", "envoy"); code != 0 || reached != "grafana" {
+		t.Errorf("a file called like a format: exit code %d, %s", code, errs)
 	}
 }

@@ -75,6 +75,15 @@ var exporters = []exporter{
 	}},
 }
 
+// Exports returns the words for what ExportCommand writes.
+func Exports() []string {
+	names := make([]string, len(exporters))
+	for i, e := range exporters {
+		names[i] = e.name
+	}
+	return names
+}
+
 // ExportCommand is "abate export".
 func ExportCommand(_ context.Context, args []string, stdout, stderr io.Writer) int {
 	var o exportOptions
@@ -116,12 +125,9 @@ func (o *exportOptions) parse(args []string) (what exporter, problems []string, 
 		wrong("%v", err)
 		return what, problems, err
 	}
-	names := make([]string, len(exporters))
-	for i, e := range exporters {
-		names[i] = e.name
-		if len(words) > 0 && words[0] == e.name {
-			what = e
-		}
+	names := Exports()
+	if len(words) > 0 && slices.Contains(names, words[0]) {
+		what = exporters[slices.Index(names, words[0])]
 	}
 	switch {
 	case len(words) == 0:
