@@ -28,6 +28,9 @@ type Policy struct {
 	// Upstreams are the base URLs of the service, one per endpoint: http, https, or h2c for HTTP/2 without TLS. A request
 	// to one of their hosts belongs to this service. The proxy balances over them.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
+	// Discovery finds the addresses of the service, by DNS, in a file or in Kubernetes; not set, the upstreams are its
+	// endpoints.
+	Discovery Discovery `yaml:"discovery"`
 	// Weights are those of the upstreams, in their order: one with weight 2 gets twice as many attempts as one with weight
 	// 1. Default: all weigh the same. In a simulation they are those of the replicas, again from the first one on where
 	// there are more.
@@ -37,7 +40,7 @@ type Policy struct {
 }
 
 // ofOneService are the keys that the defaults cannot have.
-var ofOneService = []string{"upstreams", "weights", "routes"}
+var ofOneService = []string{"upstreams", "discovery", "weights", "routes"}
 
 // DefaultPolicy is what every service of a policy file begins with, but for those for connections.
 func DefaultPolicy() Policy {
@@ -53,6 +56,7 @@ func (p Policy) Validate() error {
 	checkOutliers(&v, p.OutlierDetection)
 	kafkacheck.Validate(&v, p.Kafka)
 	v.Upstreams(p.Upstreams)
+	checkDiscovery(&v, p.Discovery, p.Upstreams, p.Weights)
 	if n, upstreams := len(p.Weights), len(p.Upstreams); n > 0 && upstreams > 0 && n != upstreams {
 		v.Add("weights", fmt.Sprintf("has %d weights for %d upstreams", n, upstreams), "write one for each, in their order")
 	}
