@@ -2,9 +2,14 @@ package proxy
 
 import (
 	"crypto/tls"
+	randv2 "math/rand/v2"
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate/proxy/spread"
 )
 
 // endpoint is one upstream of a service.
@@ -18,6 +23,12 @@ type endpoint struct {
 	tls       *tls.Config
 	pool      pool
 	http2     http2Pool
+	among     atomic.Int32 // how many endpoints its service has
+}
+
+// endOfLife is when a connection that is made now is to be replaced by another.
+func (e *endpoint) endOfLife(t *transport, now time.Duration) time.Duration {
+	return later(now, spread.Life(t.age, int(e.among.Load()), randv2.Uint64()))
 }
 
 // newEndpoint reads a base URL that the policy file has checked.

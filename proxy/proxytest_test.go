@@ -60,7 +60,7 @@ func start(t testing.TB, policyYAML string, change ...func(*proxy.Config)) *runn
 	t.Helper()
 	r := &running{t: t, file: filepath.Join(t.TempDir(), "policy.yaml")}
 	r.write(policyYAML)
-	c := proxy.Config{Policy: r.file, Log: slog.New(slog.DiscardHandler), ConnectTimeout: patience / 4,
+	c := proxy.Config{Policy: r.file, Log: slog.New(slog.DiscardHandler), ConnectTimeout: patience / 4, UpstreamMaxAge: -1,
 		Sharing: sharing.Redis(trial.Start)}
 	for _, f := range change {
 		f(&c)
