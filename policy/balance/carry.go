@@ -19,11 +19,15 @@ func (b *Balancer) Carry(from *Balancer, index []int) {
 	line := from.line
 	line.mu.Lock()
 	defer line.mu.Unlock()
+	if line.newest.Load().zones == nil { // nobody has counted
+		line.zone = evidence{}
+	}
 	b.line = line
 	n, taken, out := min(len(b.endpoints), len(index)), make([]bool, len(from.endpoints)), []int(nil)
 	for i := range b.endpoints {
 		if i >= n || uint(index[i]) >= uint(len(taken)) {
 			b.endpoints[i] = newEndpoint() // by itself: the others made with it are not needed
+			line.zone.meet(b.endpoints[i])
 			if len(taken) > 0 {
 				b.ramps.begin(b.endpoints[i], fromThere)
 			}

@@ -41,7 +41,8 @@ const (
 	elsewhere = 1. / 64 // of the attempts go to other zones in any case, or there would be nothing to compare
 	rise      = 1. / 16 // of the way to all that the own zone may get
 	slower    = 1.25    // the own zone may be
-	finest    = 1 << 16 // difference between an endpoint of the own zone and another
+	finest    = 1 << 12 // how many times as often an endpoint of the own zone may be drawn
+	grain     = 1 << 4  // parts of a share
 )
 
 // tally is what came of attempts.
@@ -75,6 +76,7 @@ func (b *Balancer) look(now time.Duration) {
 	if now < v.next {
 		return
 	}
+	first := v.next == 0
 	v.next = later(now, lookEvery)
 	for i, e := range b.endpoints {
 		s := &v.beyond
@@ -82,6 +84,10 @@ func (b *Balancer) look(now time.Duration) {
 			s = &v.here
 		}
 		s.add(e, now)
+	}
+	if first { // all that was before is of no zone
+		v.here, v.beyond = sample{}, sample{}
+		return
 	}
 	v.looks++
 	switch verdict := v.here.against(v.beyond); {
@@ -95,6 +101,9 @@ func (b *Balancer) look(now time.Duration) {
 	v.looks, v.here, v.beyond = 0, sample{}, sample{}
 }
 
+// meet prepares for the looks at a new endpoint.
+func (v *evidence) meet(e *endpoint) { e.seen.at = max(v.next-lookEvery, 0) }
+
 // add adds what an endpoint has done since the last look.
 func (s *sample) add(e *endpoint, now time.Duration) {
 	t := tally{at: now, ended: e.ended.Load(), failed: e.failures.Load()}
@@ -104,7 +113,7 @@ func (s *sample) add(e *endpoint, now time.Duration) {
 	e.seen = t
 	area := t.area - was.area
 	most := (t.ended - was.ended + pending) * int64(now-was.at)
-	if was.at == 0 || area < 0 || area > most { // it is new, or an attempt was just being counted
+	if area < 0 || area > most { // an attempt was just being counted
 		return
 	}
 	s.seconds += time.Duration(area).Seconds()
@@ -166,9 +175,11 @@ func (c *choice) prefer(b *Balancer, now time.Duration) {
 	share := ownShare(here/(here+there), own/all, v.trust)
 	ratio := math.Min(share/(1-share)*there/here, finest)
 	for at, m := range c.in {
+		times := 1.
 		if z.local[m.i] {
-			c.shares[at] = uint32(float64(c.shares[at]) * ratio)
+			times = ratio
 		}
+		c.shares[at] = uint32(math.Round(float64(c.shares[at]) * times * grain))
 	}
 }
 
@@ -177,4 +188,49 @@ func (c *choice) prefer(b *Balancer, now time.Duration) {
 func ownShare(now, whole, trust float64) float64 {
 	most := math.Max(now, math.Min(1-elsewhere, now/whole))
 	return now + trust*(most-now)
+}
+
+// State is what a balancer knows of its endpoints together, for pages and metrics.
+type State struct {
+	In    int  // endpoints in the choice
+	Panic bool // so few are left that health checks are not believed
+
+	Zone      string  // the caller's own; "" if nobody knows it
+	Here      int     // endpoints in it
+	HereIn    int     // of those, in the choice
+	Share     float64 // of the attempts that they get, as far as chance decides
+	Preferred bool    // some endpoints are in the own zone, and some are not
+}
+
+// State returns the state at a time. It takes the lock that ejections take, and time in proportion to the endpoints.
+func (b *Balancer) State(now time.Duration) State {
+	b.at(now)
+	b.line.mu.Lock()
+	defer b.line.mu.Unlock()
+	c := b.choice.Load()
+	s := State{In: len(c.in), Panic: c.panics}
+	if b.zones == nil {
+		return s
+	}
+	s.Zone, s.Preferred = b.zones.own, b.zones.known
+	for _, local := range b.zones.local {
+		if local {
+			s.Here++
+		}
+	}
+	here, all := 0., 0.
+	for at, m := range c.in {
+		share := 1.
+		if c.shares != nil {
+			share = float64(c.shares[at])
+		}
+		if all += share; b.zones.local[m.i] {
+			s.HereIn++
+			here += share
+		}
+	}
+	if all > 0 {
+		s.Share = here / all
+	}
+	return s
 }

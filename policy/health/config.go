@@ -14,6 +14,9 @@ const (
 
 // Config says how endpoints are asked how they are. The zero Config is off: nobody asks.
 type Config struct {
+	// Disabled turns checks off, also where the defaults of a policy file have them.
+	Disabled bool `yaml:"disabled"`
+
 	// Kind is what is asked: http sends a GET over HTTP/1.1, and every status from 200 to 299 is a yes; grpc calls
 	// grpc.health.v1.Health/Check, and SERVING is a yes; tcp makes a connection. Empty means that nobody asks.
 	Kind string `yaml:"kind" enum:"http|grpc|tcp" example:"http"`
@@ -48,14 +51,34 @@ type Config struct {
 }
 
 // Enabled reports whether endpoints are asked.
-func (c Config) Enabled() bool { return c.Kind != "" }
+func (c Config) Enabled() bool { return c.Kind != "" && !c.Disabled }
+
+// Ineffective calls idle with each setting that has no effect without Kind, or with this one, whether it is set, and
+// what to do about it.
+func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
+	const on, other = "set kind, for example kind: http", "remove it, or choose another kind"
+	switch {
+	case c.Disabled:
+	case c.Kind == "":
+		idle("path", c.Path != "", on)
+		idle("service", c.Service != "", on)
+		idle("interval", c.Interval != 0, on)
+		idle("maxInterval", c.MaxInterval != 0, on)
+		idle("timeout", c.Timeout != 0, on)
+		idle("unhealthyThreshold", c.UnhealthyThreshold != 0, on)
+		idle("healthyThreshold", c.HealthyThreshold != 0, on)
+	default:
+		idle("path", c.Path != "" && c.Kind != HTTP, other)
+		idle("service", c.Service != "" && c.Kind != GRPC, other)
+	}
+}
 
 // WithDefaults returns c as [New] uses it: the defaults written into the fields that are zero, values outside their
-// range moved to its nearest end, MaxInterval raised to Interval and Timeout lowered to it. A Config without Kind, which
-// is off, becomes zero. It is pure, and doing it twice changes nothing.
+// range moved to its nearest end, MaxInterval raised to Interval and Timeout lowered to it. A Config that is off
+// becomes zero, but for Disabled. It is pure, and doing it twice changes nothing.
 func (c Config) WithDefaults() Config {
 	if !c.Enabled() {
-		return Config{}
+		return Config{Disabled: c.Disabled}
 	}
 	if c.Kind == HTTP {
 		c.Path = cmp.Or(c.Path, "/")

@@ -30,6 +30,7 @@ func TestDefaults(t *testing.T) {
 		in, want health.Config
 	}{
 		{"off", health.Config{Path: "/healthz", Interval: s}, health.Config{}},
+		{"disabled", health.Config{Kind: health.TCP, Disabled: true}, health.Config{Disabled: true}},
 		{"on", health.Config{Kind: health.GRPC}, full},
 		{"path", health.Config{Kind: health.HTTP}, with(func(c *health.Config) { c.Kind, c.Path = health.HTTP, "/" })},
 		{"too low", health.Config{Kind: health.GRPC, Interval: -1, MaxInterval: -1, Timeout: -1, UnhealthyThreshold: -1,
@@ -228,4 +229,24 @@ func Example() {
 		}
 	}
 	// Output: 5s healthy: false
+}
+
+func TestSettingsWithoutEffectAreNamed(t *testing.T) {
+	all := health.Config{Path: "/", Service: "x", Interval: s, MaxInterval: s, Timeout: s, UnhealthyThreshold: 1,
+		HealthyThreshold: 1}
+	for _, tt := range []struct{ kind, want string }{
+		{"", "path service interval maxInterval timeout unhealthyThreshold healthyThreshold "},
+		{health.HTTP, "service "}, {health.GRPC, "path "}, {health.TCP, "path service "},
+	} {
+		c, got := all, ""
+		c.Kind = tt.kind
+		c.Ineffective(func(key string, set bool, _ string) {
+			if set {
+				got += key + " "
+			}
+		})
+		if got != tt.want {
+			t.Errorf("kind %q: %s, want %s", tt.kind, got, tt.want)
+		}
+	}
 }
