@@ -43,7 +43,8 @@ func New(c Config, endpoints int) *Balancer {
 		line: new(line), ramps: newRamps(c.SlowStart)}
 	all := make([]endpoint, n)
 	for i := range b.endpoints {
-		b.endpoints[i], all[i].position, all[i].ramp = &all[i], int32(i), warm
+		b.endpoints[i], all[i].ramp = &all[i], warm
+		all[i].position.Store(int32(i))
 	}
 	b.line.newest.Store(b)
 	b.choose(0)
@@ -69,16 +70,37 @@ func (b *Balancer) Pick(now time.Duration, rnd uint64, avoid int) int {
 	return int(m.i)
 }
 
+// Begin is Pick, and returns the attempt too, where there are endpoints: to end it by its own Done keeps only its
+// endpoint in memory, and not the balancer, which may be one of thousands while a stream lasts.
+func (b *Balancer) Begin(now time.Duration, rnd uint64, avoid int) (i int, a Attempt) {
+	i = b.Pick(now, rnd, avoid)
+	if i >= 0 {
+		a = Attempt{b.endpoints[i], b.line, b.zones != nil}
+	}
+	return i, a
+}
+
+// Attempt is one that Begin has begun.
+type Attempt struct {
+	e     *endpoint
+	line  *line
+	timed bool
+}
+
 // Done ends an attempt for which Pick returned i. Call it once for each. It panics if none is pending on i, as
 // unlocking an unlocked mutex does: the choice would be wrong from then on. A Success takes no lock, and neither does a
-// Failure unless it ejects the endpoint, ends ejections that have not helped, the endpoint has been ejected lately, or
-// the endpoints have changed since Pick.
+// Failure unless it ejects the endpoint, ends ejections that have not helped, or the endpoint has been ejected lately.
 //
 // Results that arrive while the endpoint is ejected change nothing, whether the attempt began before the ejection or
-// not.
+// not. After a change of the endpoints they count for the balancer that has carried on.
 func (b *Balancer) Done(i int, now time.Duration, r Result) {
-	e := b.endpoints[i]
-	if b.zones != nil {
+	Attempt{b.endpoints[i], b.line, b.zones != nil}.Done(now, r)
+}
+
+// Done ends the attempt, as Balancer.Done does. Call it once.
+func (a Attempt) Done(now time.Duration, r Result) {
+	e := a.e
+	if a.timed {
 		e.ends.Add(int64(now))
 	}
 	if ended := e.ended.Add(1); ended > e.begun.Load() {
@@ -92,31 +114,33 @@ func (b *Balancer) Done(i int, now time.Duration, r Result) {
 		}
 	case Failure:
 		e.failures.Add(1)
-		b.failed(i, now)
+		a.line.newest.Load().failed(e, now)
 	default:
 		e.neutrals.Add(1)
 	}
 }
 
-// failed notes a failure of endpoint i, where it counts.
-func (b *Balancer) failed(i int, now time.Duration) {
-	e := b.endpoints[i]
-	if b.line.newest.Load() != b {
-		line := b.line
-		line.mu.Lock()
-		b, i = b.counts(i)
-		line.mu.Unlock()
-		if b == nil { // the endpoint is gone
-			return
-		}
-	}
+// failed notes a failure of an endpoint that may be one of b.
+func (b *Balancer) failed(e *endpoint, now time.Duration) {
 	c := b.at(now)
 	streak := e.streak.Add(1)
+	i := b.number(e)
+	if i < 0 {
+		return
+	}
 	if e.lately.Load() || streak >= b.limit && (b.room(c, e) && b.othersDoBetter(c, i) || c.ejected > 0 && b.allFail(c)) {
 		b.line.mu.Lock()
 		defer b.line.mu.Unlock()
 		b.consider(i, now)
 	}
+}
+
+// number is which endpoint of b e is, -1 for none.
+func (b *Balancer) number(e *endpoint) int {
+	if i := int(e.position.Load()); i < len(b.endpoints) && b.endpoints[i] == e {
+		return i
+	}
+	return -1
 }
 
 // room reports whether one more endpoint may be ejected. Where its health check speaks against it, too, so may all but

@@ -43,7 +43,10 @@ func (b *Balancer) Carry(from *Balancer, index []int) {
 			out = append(out, i)
 		}
 	}
-	b.carryOn()
+	for i, e := range b.endpoints {
+		e.position.Store(int32(i))
+	}
+	line.newest.Store(b)
 	slices.SortStableFunc(out, func(x, y int) int {
 		return cmp.Compare(b.endpoints[y].until, b.endpoints[x].until)
 	})

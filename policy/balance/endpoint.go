@@ -15,11 +15,11 @@ type endpoint struct {
 	neutrals  atomic.Int64 // that said nothing
 	starts    atomic.Int64 // the sum of the times at which attempts began, with zones
 	ends      atomic.Int64 // and ended
+	position  atomic.Int32 // in the newest balancer, if it is there
 	unhealthy atomic.Bool  // says its health check
 
-	position int32         // in the newest balancer, -1 if it is not there; guarded, as what follows
-	ramp     time.Duration // when it began, see ramps
-	seen     tally         // up to the last look at its zone
+	ramp time.Duration // when it began, see ramps; guarded
+	seen tally         // up to the last look at its zone; guarded
 }
 
 type hot struct {

@@ -15,32 +15,6 @@ type line struct {
 	zone   evidence // about the own zone; guarded
 }
 
-// carryOn makes b the newest balancer of the line.
-func (b *Balancer) carryOn() {
-	if was := b.line.newest.Load(); was != nil {
-		for _, e := range was.endpoints {
-			e.position = -1
-		}
-	}
-	for i, e := range b.endpoints {
-		e.position = int32(i)
-	}
-	b.line.newest.Store(b)
-}
-
-// counts is the balancer that decides about endpoint i of b now, and its number there; nil if the endpoint is gone.
-// Called with the lock.
-func (b *Balancer) counts(i int) (*Balancer, int) {
-	newest := b.line.newest.Load()
-	if newest == b {
-		return b, i
-	}
-	if at := b.endpoints[i].position; at >= 0 {
-		return newest, int(at)
-	}
-	return nil, -1
-}
-
 // Judge says what an endpoint's health check has found. One that is not healthy leaves the choice, unless fewer than
 // Config.PanicThreshold of the endpoints would be left: checks that condemn so many are rather wrong themselves, or what
 // they condemn is all there is. Then all whom only a check speaks against are in the choice, and their results decide.
@@ -48,21 +22,19 @@ func (b *Balancer) counts(i int) (*Balancer, int) {
 //
 // A check that passes does not end an ejection: results have caused it. To say what has been said before costs a lock.
 func (b *Balancer) Judge(i int, now time.Duration, healthy bool) {
-	line := b.line
+	e, line := b.endpoints[i], b.line
 	line.newest.Load().at(now) // so that what is over by now is
 	line.mu.Lock()
 	defer line.mu.Unlock()
-	e := b.endpoints[i]
-	if e.unhealthy.Load() == !healthy {
+	if e.unhealthy.Swap(!healthy) == !healthy {
 		return
 	}
-	e.unhealthy.Store(!healthy)
-	b, i = b.counts(i)
-	if b == nil {
+	newest := line.newest.Load()
+	if newest.number(e) < 0 {
 		return
 	}
 	if healthy && !e.out {
-		b.ramps.begin(e, now)
+		newest.ramps.begin(e, now)
 	}
-	b.choose(now)
+	newest.choose(now)
 }
