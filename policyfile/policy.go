@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/check"
 	"github.com/abate-go/abate/internal/check/kafkacheck"
 	"github.com/abate-go/abate/policy/balance"
+	"github.com/abate-go/abate/policy/health"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
@@ -20,6 +23,10 @@ type Policy struct {
 
 	// OutlierDetection takes endpoints that fail out of the proxy's balancing for a while.
 	OutlierDetection balance.Config `yaml:"outlierDetection"`
+
+	// HealthCheck has the proxy ask endpoints how they are, and leave out those that are not well. With a single one it
+	// is only shown.
+	HealthCheck health.Config `yaml:"healthCheck"`
 
 	// Kafka says what a consumer in front of the service does with messages that fail: retry topics, the dead-letter
 	// topic, the drain after an outage. See adapter/abatekafka.
@@ -54,6 +61,7 @@ func (p Policy) Validate() error {
 	rest.Policy, rest.Kafka = abate.Policy{}, redelivery.Config{} // they check themselves
 	v.Walk("", reflect.ValueOf(rest))
 	checkOutliers(&v, p.OutlierDetection)
+	checkHealth(&v, p.HealthCheck)
 	kafkacheck.Validate(&v, p.Kafka)
 	v.Upstreams(p.Upstreams)
 	checkDiscovery(&v, p.Discovery, p.Upstreams, p.Weights)
@@ -71,9 +79,18 @@ func checkOutliers(v *check.Errors, c balance.Config) {
 		"lower it or raise maxEjectionTime")
 }
 
+func checkHealth(v *check.Errors, c health.Config) {
+	v.Below("healthCheck.timeout", c.Timeout, "interval", c.Interval, "lower it or raise interval")
+	v.Below("healthCheck.interval", c.Interval, "maxInterval", c.MaxInterval, "lower it or raise maxInterval")
+	if c.Path != "" && (c.Path[0] != '/' || strings.ContainsFunc(c.Path, func(r rune) bool { return r <= ' ' || r > '~' })) {
+		v.Add("healthCheck.path", strconv.Quote(c.Path)+" is not a path", `for example "/healthz"`)
+	}
+}
+
 // Ineffective returns the settings that do nothing because what they belong to is off, joined like Validate's mistakes.
 func (p Policy) Ineffective() error {
 	var v check.Errors
+	p.HealthCheck.Ineffective(func(key string, set bool, fix string) { v.Idle("healthCheck."+key, set, fix) })
 	kafkacheck.Ineffective(&v, p.Kafka)
 	return errors.Join(p.Policy.Ineffective(), v.Join())
 }
@@ -82,6 +99,7 @@ func (p Policy) Ineffective() error {
 func (p Policy) WithDefaults() Policy {
 	p.Policy = p.Policy.WithDefaults()
 	p.OutlierDetection = p.OutlierDetection.WithDefaults()
+	p.HealthCheck = p.HealthCheck.WithDefaults()
 	p.Kafka = p.Kafka.WithDefaults()
 	return p
 }

@@ -26,6 +26,10 @@ type Config struct {
 	// and headers that tell who a user is. None means that all are believed.
 	TrustedPeers []netip.Prefix
 
+	// Zone is the zone in which the proxy runs, by the name that its services' endpoints have for it. "" means that
+	// nobody knows: no endpoint is preferred.
+	Zone string
+
 	// ConnectTimeout bounds the making of a connection to an endpoint, TLS included. 0 means 1s.
 	ConnectTimeout time.Duration
 	// HeaderTimeout bounds how long a client may take to send the head of a request, from its first byte. 0 means 10s.
