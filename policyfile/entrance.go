@@ -47,6 +47,16 @@ func (s *Set) Protection(name string) (*Protection, bool) {
 	return p.full, true
 }
 
+// Behind is the destination of what the gate of a service under protect admits: the service itself.
+func (s *Set) Behind(name string) (Destination, bool) {
+	t := s.current.Load()
+	p := t.protected[name]
+	if p == nil {
+		return Destination{}, false
+	}
+	return Destination{p.local, p.to, t.number, "", false}, true
+}
+
 // GateNames lists the services under protect in the order of the file.
 func (s *Set) GateNames() []string {
 	protect := s.current.Load().file.Protect

@@ -33,6 +33,7 @@ type gateReport struct {
 	Tokens    int              `json:"bearerTokens,omitempty"`
 	Learned   []string         `json:"learned,omitempty"` // see serviceReport
 	Endpoints []endpointReport `json:"endpoints"`
+	Discovery *discoveryReport `json:"discovery,omitempty"`
 }
 
 type shedReport struct {
@@ -98,6 +99,7 @@ func (w *watchpost) report() gateReport {
 			r.Tokens = now.tokens.value.Load().Len()
 		}
 		r.Endpoints = now.service.fleet.Load().report(core.Now())
+		r.Discovery = now.service.discoveryReport()
 	}
 	return r
 }

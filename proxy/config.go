@@ -30,6 +30,10 @@ type Config struct {
 	// nobody knows: no endpoint is preferred.
 	Zone string
 
+	// ServiceAccount is the folder with the files that the API server of Kubernetes asks for, for services with discovery
+	// of type kubernetes. "" means that of the pod, discovery.ServiceAccount.
+	ServiceAccount string
+
 	// ConnectTimeout bounds the making of a connection to an endpoint, TLS included. 0 means 1s.
 	ConnectTimeout time.Duration
 	// HeaderTimeout bounds how long a client may take to send the head of a request, from its first byte. 0 means 10s.
