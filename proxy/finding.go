@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"time"
 
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/discovery"
@@ -16,6 +17,9 @@ type finding struct {
 	zone    string // where the proxy runs
 	cluster discovery.Cluster
 }
+
+// lookEvery is how often files are looked at; 0 for as often as package discovery does it.
+var lookEvery time.Duration
 
 // seek has the addresses of the service be looked for as the policy says. What was known goes on until there is an
 // answer. mu is held.
@@ -45,7 +49,7 @@ func (s *service) searchOf(p *policyfile.Policy) discovery.Config {
 	f := &s.services.finding
 	t := p.Discovery.Target(p.Upstreams[0])
 	c := discovery.Config{
-		Service: s.guard.Name(), Type: t.Type, Name: t.Name, Namespace: t.Namespace, Port: t.Port, Path: t.Path,
+		Interval: lookEvery, Service: s.guard.Name(), Type: t.Type, Name: t.Name, Namespace: t.Namespace, Port: t.Port, Path: t.Path,
 		Server: t.Server, Zone: f.zone, Cluster: &f.cluster, Log: f.log, Changed: s.regroup,
 	}
 	if u, err := url.Parse(p.Upstreams[0]); err == nil && t.Type == "dns" {

@@ -120,6 +120,7 @@ type guardState struct {
 		URL     string `json:"url"`
 		Pending int    `json:"pending"`
 		Idle    int    `json:"idleConnections"`
+		HTTP2   int    `json:"http2Connections"`
 		Ejected bool   `json:"ejected"`
 	} `json:"endpoints"`
 }

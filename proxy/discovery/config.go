@@ -21,7 +21,7 @@ type Config struct {
 
 	Cluster *Cluster // the API server of Kubernetes; nil means that of the pod
 	Log     *slog.Logger
-	// Interval is how often a file is looked at. 0 means a second.
+	// Interval is how often a file is looked at, and how long a name server is left alone at least. 0 means a second.
 	Interval time.Duration
 	// Changed is called when the list is another one, and after the first answer. It must return soon.
 	Changed func()

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,11 +19,12 @@ var errNoAddress = errors.New("the answer has no address")
 // query is one look at a name.
 type query struct {
 	resolver net.Resolver
+	server   string // that is asked, "" for the system's
 	life     lifetime
 }
 
 func newQuery(server string) *query {
-	q := new(query)
+	q := &query{server: server}
 	q.resolver = net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if server != "" {
 			addr = server
@@ -53,7 +55,7 @@ func (c *Config) lookDNS(ctx context.Context) ([]Endpoint, time.Duration, error)
 func (q *query) addresses(ctx context.Context, name string) ([]netip.Addr, error) {
 	addrs, err := q.resolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {
-		return nil, plain(err)
+		return nil, q.plain(err)
 	}
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()
@@ -65,15 +67,15 @@ func (q *query) addresses(ctx context.Context, name string) ([]netip.Addr, error
 }
 
 // plain is a resolver's error without the name, which stands before it already.
-func plain(err error) error {
+func (q *query) plain(err error) error {
 	var d *net.DNSError
 	switch {
 	case !errors.As(err, &d):
 		return err
-	case d.Server == "":
+	case q.server == "" && d.Server == "":
 		return errors.New(d.Err)
 	}
-	return fmt.Errorf("%s (asked %s)", d.Err, d.Server)
+	return fmt.Errorf("%s (asked %s)", d.Err, cmp.Or(q.server, d.Server)) // the resolver knows nothing of ours
 }
 
 // maxAtOnce is how many targets of an SRV record are looked up at once: as many as a resolver's socket buffer bears.
@@ -85,7 +87,7 @@ func (c *Config) lookSRV(ctx context.Context) ([]Endpoint, time.Duration, error)
 	q := newQuery(c.Server)
 	_, records, err := q.resolver.LookupSRV(ctx, "", "", c.Name)
 	if err != nil && len(records) == 0 {
-		return nil, 0, plain(err)
+		return nil, 0, q.plain(err)
 	}
 	found, err := q.targets(ctx, records)
 	if err != nil {
@@ -124,7 +126,7 @@ func (q *query) targets(ctx context.Context, records []*net.SRV) (map[string][]n
 			defer mu.Unlock()
 			var d *net.DNSError
 			if err != nil && !(errors.As(err, &d) && d.IsNotFound) {
-				wrong = fmt.Errorf("its target %s: %w", r.Target, plain(err))
+				wrong = fmt.Errorf("its target %s: %w", r.Target, q.plain(err))
 			}
 			found[r.Target] = addrs
 		})

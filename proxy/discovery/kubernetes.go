@@ -33,7 +33,7 @@ func (w *Watcher) followKubernetes(ctx context.Context) {
 		k.cluster = new(Cluster)
 	}
 	defer k.cluster.close()
-	var p pace
+	p := pace{shortest: w.config.Interval}
 	for ctx.Err() == nil {
 		told, err := k.turn(ctx)
 		switch {
@@ -43,7 +43,7 @@ func (w *Watcher) followKubernetes(ctx context.Context) {
 			k.version = "" // listed at once
 			continue
 		case told:
-			p = pace{}
+			p.failures, p.previous = 0, 0
 		}
 		wait := time.Duration(0)
 		switch {
@@ -51,7 +51,7 @@ func (w *Watcher) followKubernetes(ctx context.Context) {
 			w.tell(nil, err)
 			wait = p.afterFailure(randv2.Uint64())
 		case !told: // a server that ends each watch as it begins must not be asked in circles
-			wait = p.after(shortest, randv2.Uint64())
+			wait = p.after(0, randv2.Uint64())
 		}
 		if wait > 0 && !sleep(ctx, wait) {
 			return

@@ -8,6 +8,7 @@ import (
 
 // pace decides when a source is asked again.
 type pace struct {
+	shortest time.Duration // the least time between two looks
 	failures int           // in a row
 	previous time.Duration // the last wait
 }
@@ -19,19 +20,18 @@ var patience = retry.New(retry.Config{
 	InitialDelay: time.Second, MaxDelay: 30 * time.Second, Multiplier: 2, Jitter: retry.EqualJitter,
 })
 
-const (
-	// shortest is the least time between two looks, whatever the TTL: it is 0 where nobody should keep an answer, and to
-	// ask for each request is not what that means.
-	shortest = time.Second
-	// unsaid is how long an answer is good that came without a TTL, of a hosts file: as long as Go's resolver keeps that.
-	unsaid = 5 * time.Second
-)
+// shortest is the least time between two looks, whatever the TTL: that is 0 where nobody should keep an answer, and to
+// ask for each request is not what it means.
+const shortest = time.Second
 
-// after says how long to wait after an answer that is good for ttl, 0 for no word of it. It is a little less at random,
-// so that the proxies of a fleet that began together do not go on together, and never more: then the answer is too old.
+// unsaid is how long an answer is good that came without a TTL, of a hosts file: as long as Go's resolver keeps that.
+const unsaid = 5 * time.Second
+
+// after says how long to wait after an answer that is good for ttl. It is a little less at random, so that the proxies
+// of a fleet that began together do not go on together, and never more: then the answer is too old.
 func (p *pace) after(ttl time.Duration, rnd uint64) time.Duration {
 	p.failures, p.previous = 0, 0
-	ttl = max(ttl, shortest)
+	ttl = max(ttl, p.shortest)
 	return ttl - time.Duration(float64(ttl/10)*(float64(rnd>>11)/(1<<53)))
 }
 

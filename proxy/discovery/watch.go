@@ -24,7 +24,7 @@ type Watcher struct {
 
 // Start begins to look. before is the list to begin with, which is kept until there is an answer; nil for none.
 func Start(c Config, before []Endpoint) *Watcher {
-	c.Interval = cmp.Or(c.Interval, time.Second)
+	c.Interval = cmp.Or(c.Interval, shortest)
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Watcher{config: c, stop: stop, done: make(chan struct{}), first: make(chan struct{}), list: before,
 		status: Status{From: c.from(), Endpoints: len(before)}}
@@ -78,7 +78,7 @@ func (w *Watcher) run(ctx context.Context) {
 
 // poll looks again and again. A file is looked at in even steps: nobody is asked, so nobody needs rest.
 func (w *Watcher) poll(ctx context.Context, look func(context.Context) ([]Endpoint, time.Duration, error), even bool) {
-	var p pace
+	p := pace{shortest: w.config.Interval}
 	for {
 		list, ttl, err := look(ctx)
 		if ctx.Err() != nil {
