@@ -32,6 +32,9 @@ type Policy struct {
 	// topic, the drain after an outage. See adapter/abatekafka.
 	Kafka redelivery.Config `yaml:"kafka"`
 
+	// IgnoreZones has endpoints in the caller's own zone preferred no more than others.
+	IgnoreZones bool `yaml:"ignoreZones"`
+
 	// Upstreams are the base URLs of the service, one per endpoint: http, https, or h2c for HTTP/2 without TLS. A request
 	// to one of their hosts belongs to this service. The proxy balances over them.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
