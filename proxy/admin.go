@@ -109,7 +109,9 @@ type serviceReport struct {
 	// Speaks reports that the service has said that it knows what an allowance for retries is.
 	Speaks bool `json:"speaksAllowances"`
 	// Learned has in sentences what the policies have found out and act on.
-	Learned   []string         `json:"learned,omitempty"`
+	Learned []string `json:"learned,omitempty"`
+	// Balance has in sentences what the choice of endpoints is restricted to.
+	Balance   []string         `json:"balance,omitempty"`
 	Endpoints []endpointReport `json:"endpoints"`
 }
 
@@ -140,6 +142,10 @@ type endpointReport struct {
 	Ejected             bool   `json:"ejected"`
 	// BackIn is how long an ejected endpoint stays out.
 	BackIn string `json:"backIn,omitempty"`
+	// Health is what its health check says: healthy, not healthy, or not asked yet. Check is what the last question came to,
+	// unless that was a yes.
+	Health string `json:"health,omitempty"`
+	Check  string `json:"check,omitempty"`
 }
 
 func (p *admin) report() report {
@@ -181,12 +187,15 @@ func (s *service) report(f *fleet) serviceReport {
 		r.Typical = state.Typical.Round(10 * time.Microsecond).String()
 	}
 	r.Learned = abateadmin.Learned(s.guard)
-	r.Endpoints = f.report(now)
+	r.Endpoints = f.report(now, &s.checkup)
+	if f != nil {
+		r.Balance = balanceOf(f, now)
+	}
 	return r
 }
 
 // report shows the endpoints. A nil fleet has none.
-func (f *fleet) report(now time.Duration) []endpointReport {
+func (f *fleet) report(now time.Duration, u *checkup) []endpointReport {
 	all := []endpointReport{}
 	if f == nil {
 		return all
@@ -198,6 +207,7 @@ func (f *fleet) report(now time.Duration) []endpointReport {
 		if o.Ejected {
 			er.BackIn = (o.EjectedUntil - now).Round(time.Millisecond).String()
 		}
+		er.Health, er.Check = u.health(e)
 		all = append(all, er)
 	}
 	return all

@@ -97,7 +97,7 @@ func (w *watchpost) report() gateReport {
 		if now.tokens != nil && now.tokens.value.Load() != nil {
 			r.Tokens = now.tokens.value.Load().Len()
 		}
-		r.Endpoints = now.service.fleet.Load().report(core.Now())
+		r.Endpoints = now.service.fleet.Load().report(core.Now(), &now.service.checkup)
 	}
 	return r
 }

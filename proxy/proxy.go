@@ -48,6 +48,9 @@ func New(c Config) (*Proxy, error) {
 	if err := registry.Register(ownMetrics{&p.lobby, &p.plane.out.upstreamSlots}); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
+	if err := registry.Register(checkupMetrics{&p.plane.services}); err != nil {
+		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	}
 	p.lobby.init(&p.plane)
 	p.entrances.init(&p.plane, &p.lobby, metrics, p.keyFiles.Err)
 	p.admin.init(&p.plane, &p.lobby, &p.entrances, registry, p.Reload)
@@ -126,7 +129,7 @@ func (p *Proxy) tick() {
 			p.prepare()
 			p.follow()
 			p.plane.trees.Sweep()
-			p.plane.services.tick(core.Now(), p.admin.page)
+			p.plane.services.tick(core.Now(), &p.plane, p.admin.page)
 		}
 	}
 }

@@ -24,7 +24,8 @@ type service struct {
 	owner    []byte        // its name as the owner of an allowance, behind the number
 	fleet    atomic.Pointer[fleet]
 	mu       sync.Mutex // held while another fleet is made
-	stats    sync.Map   // label of a route to *abateprom.Endpoint
+	checkup  checkup
+	stats    sync.Map // label of a route to *abateprom.Endpoint
 }
 
 // fleet is the endpoints of a service under one policy. It is made anew when a request comes with another one:
@@ -65,12 +66,14 @@ func (l *services) of(g *abate.Guard, gate *inbound.Gate) *service {
 }
 
 // tick closes connections that nobody uses, and takes what the policy file has no more off the page.
-func (l *services) tick(now time.Duration, page *abateadmin.Page) {
+func (l *services) tick(now time.Duration, p *plane, page *abateadmin.Page) {
 	l.guards.Range(func(_, kept any) bool {
 		s := kept.(*service)
 		if s.listed() {
 			s.sweep(now - l.idle)
+			s.checkup.follow(s, &p.out, p.config.Log)
 		} else {
+			s.checkup.end(s)
 			s.sweep(now) // nothing is sent to it any more
 			page.Remove(s.guard)
 		}
@@ -172,6 +175,7 @@ func (f *fleet) retire(next *fleet) {
 }
 
 func (s *service) close() {
+	s.checkup.end(s)
 	if f := s.fleet.Load(); f != nil {
 		f.retire(&fleet{})
 	}
