@@ -109,20 +109,31 @@ func (u *checkup) begin(ctx context.Context, s *service, t *transport, log *slog
 	defer u.mu.Unlock()
 	now, next := core.Now(), time.Hour
 	for e, x := range u.of {
-		switch due := x.Due(); {
-		case due > now:
-			next = min(next, due-now)
-		case u.asking < mostQuestions: // else whoever is done wakes the loop
-			x.Ask()
+		if due := x.Due(); due <= now && u.asking < mostQuestions { // else whoever is done wakes the loop
+			if !x.Ask(u.config, now, s.callsAt(e), randv2.Uint64()) {
+				next = min(next, x.Due()-now)
+				continue
+			}
 			u.asking++
 			config := u.config
 			u.idle.Go(func() {
 				r, why := e.examine(ctx, t, &config)
 				u.take(ctx, s, e, r, why, log)
 			})
+		} else if due > now {
+			next = min(next, due-now)
 		}
 	}
 	return next
+}
+
+// callsAt is what became of the calls at an endpoint.
+func (s *service) callsAt(e *endpoint) (c check.Calls) {
+	f := s.fleet.Load()
+	if i := slices.Index(f.endpoints, e); i >= 0 {
+		c.Answered, c.Failed = f.balancer.Results(i)
+	}
+	return c
 }
 
 // take notes an outcome, and has the balancer know what follows from it.
@@ -137,12 +148,8 @@ func (u *checkup) take(ctx context.Context, s *service, e *endpoint, r check.Res
 	}
 	u.asked[r]++
 	i, now := slices.Index(f.endpoints, e), core.Now()
-	if i < 0 { // it has just gone
-		x.Take(u.config, now, r, 0, randv2.Uint64())
-		return
-	}
 	x.why = why
-	if !x.Take(u.config, now, r, f.balancer.Answered(i), randv2.Uint64()) {
+	if !x.Take(u.config, now, r, s.callsAt(e), randv2.Uint64()) || i < 0 {
 		return
 	}
 	f.balancer.Judge(i, now, x.Healthy())

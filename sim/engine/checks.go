@@ -108,8 +108,10 @@ func (cs *checks) moves(i, about uint32) {
 // ask sends the question.
 func (cs *checks) ask(i uint32) {
 	k := &cs.all[i]
-	k.number++
-	k.Ask()
+	if k.number++; !k.Ask(*k.config, time.Duration(cs.world.now), cs.calls(k), cs.asks(k)) {
+		cs.schedule(i)
+		return
+	}
 	switch answered, waits := cs.servers.asked(k.replica, k.about(checkAnswered), i+1); {
 	case answered:
 		cs.take(i, health.Passing)
@@ -127,10 +129,19 @@ func (cs *checks) ask(i uint32) {
 func (cs *checks) take(i uint32, r health.Result) {
 	k := &cs.all[i]
 	k.number++ // an answer that comes late means nothing
-	now, e := time.Duration(cs.world.now), &cs.balancers.of[k.inst][k.slot]
-	number := e.number(k.replica, cs.world.nodeOf(k.replica))
-	if k.Take(*k.config, now, r, e.balancer.Answered(number), e.asks.Uint64()) {
-		e.balancer.Judge(number, now, k.Healthy())
+	now := time.Duration(cs.world.now)
+	if k.Take(*k.config, now, r, cs.calls(k), cs.asks(k)) {
+		e := &cs.balancers.of[k.inst][k.slot]
+		e.balancer.Judge(e.number(k.replica, cs.world.nodeOf(k.replica)), now, k.Healthy())
 	}
 	cs.schedule(i)
 }
+
+// calls is what became of the caller's own calls at the replica.
+func (cs *checks) calls(k *check) (c health.Calls) {
+	e := &cs.balancers.of[k.inst][k.slot]
+	c.Answered, c.Failed = e.balancer.Results(e.number(k.replica, cs.world.nodeOf(k.replica)))
+	return c
+}
+
+func (cs *checks) asks(k *check) uint64 { return cs.balancers.of[k.inst][k.slot].asks.Uint64() }
