@@ -32,6 +32,9 @@ type Policy struct {
 	// topic, the drain after an outage. See adapter/abatekafka.
 	Kafka redelivery.Config `yaml:"kafka"`
 
+	// IgnoreZones has endpoints in the caller's own zone preferred no more than others.
+	IgnoreZones bool `yaml:"ignoreZones"`
+
 	// Upstreams are the base URLs of the service, one per endpoint: http, https, or h2c for HTTP/2 without TLS. A request
 	// to one of their hosts belongs to this service. The proxy balances over them.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
@@ -61,7 +64,7 @@ func (p Policy) Validate() error {
 	rest.Policy, rest.Kafka = abate.Policy{}, redelivery.Config{} // they check themselves
 	v.Walk("", reflect.ValueOf(rest))
 	checkOutliers(&v, p.OutlierDetection)
-	checkHealth(&v, p.HealthCheck)
+	checkHealth(&v, p.HealthCheck, p.Upstreams)
 	kafkacheck.Validate(&v, p.Kafka)
 	v.Upstreams(p.Upstreams)
 	checkDiscovery(&v, p.Discovery, p.Upstreams, p.Weights)
@@ -79,11 +82,14 @@ func checkOutliers(v *check.Errors, c balance.Config) {
 		"lower it or raise maxEjectionTime")
 }
 
-func checkHealth(v *check.Errors, c health.Config) {
+func checkHealth(v *check.Errors, c health.Config, upstreams []string) {
 	v.Below("healthCheck.timeout", c.Timeout, "interval", c.Interval, "lower it or raise interval")
 	v.Below("healthCheck.interval", c.Interval, "maxInterval", c.MaxInterval, "lower it or raise maxInterval")
 	if c.Path != "" && (c.Path[0] != '/' || strings.ContainsFunc(c.Path, func(r rune) bool { return r <= ' ' || r > '~' })) {
 		v.Add("healthCheck.path", strconv.Quote(c.Path)+" is not a path", `for example "/healthz"`)
+	}
+	if i := slices.IndexFunc(upstreams, func(u string) bool { return strings.HasPrefix(u, "h2c:") }); i >= 0 && c.Kind == health.HTTP {
+		v.Add("healthCheck.kind", fmt.Sprintf("http is HTTP/1.1, which upstreams[%d] does not speak", i), "write grpc or tcp")
 	}
 }
 
@@ -116,6 +122,6 @@ func (p Policy) own() Policy {
 
 // forStrangers returns the policy for a host that the file does not list.
 func (p Policy) forStrangers() Policy {
-	p.Policy = p.Policy.ForStrangers()
+	p.Policy, p.HealthCheck = p.Policy.ForStrangers(), health.Config{}
 	return p
 }

@@ -44,6 +44,9 @@ func TestValidateNamesWhatIsWrongBesideTheGuard(t *testing.T) {
 			p.HealthCheck.Kind = "ping"
 		}, `healthCheck.kind: "ping" is not known; allowed: http, grpc, tcp`},
 		{func(p *policyfile.Policy) {
+			p.Upstreams, p.HealthCheck.Kind = []string{"http://a", "h2c://b"}, health.HTTP
+		}, "healthCheck.kind: http is HTTP/1.1, which upstreams[1] does not speak; write grpc or tcp"},
+		{func(p *policyfile.Policy) {
 			p.HealthCheck = health.Config{Kind: health.HTTP, Path: "healthz"}
 		}, `healthCheck.path: "healthz" is not a path; for example "/healthz"`},
 		{func(p *policyfile.Policy) {

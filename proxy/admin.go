@@ -109,7 +109,9 @@ type serviceReport struct {
 	// Speaks reports that the service has said that it knows what an allowance for retries is.
 	Speaks bool `json:"speaksAllowances"`
 	// Learned has in sentences what the policies have found out and act on.
-	Learned   []string         `json:"learned,omitempty"`
+	Learned []string `json:"learned,omitempty"`
+	// Balance has in sentences what the choice of endpoints is restricted to.
+	Balance   []string         `json:"balance,omitempty"`
 	Discovery *discoveryReport `json:"discovery,omitempty"`
 	Endpoints []endpointReport `json:"endpoints"`
 }
@@ -154,6 +156,10 @@ type endpointReport struct {
 	Ejected             bool   `json:"ejected"`
 	// BackIn is how long an ejected endpoint stays out.
 	BackIn string `json:"backIn,omitempty"`
+	// Health is what its health check says: healthy, not healthy, or not asked yet. Check is what the last question came to,
+	// unless that was a yes.
+	Health string `json:"health,omitempty"`
+	Check  string `json:"check,omitempty"`
 }
 
 func (p *admin) report() report {
@@ -195,7 +201,10 @@ func (s *service) report(f *fleet) serviceReport {
 		r.Typical = state.Typical.Round(10 * time.Microsecond).String()
 	}
 	r.Learned = abateadmin.Learned(s.guard)
-	r.Endpoints, r.Discovery = f.report(now), s.discoveryReport()
+	r.Endpoints, r.Discovery = f.report(now, &s.checkup), s.discoveryReport()
+	if f != nil {
+		r.Balance = balanceOf(f, now)
+	}
 	return r
 }
 
@@ -215,7 +224,7 @@ func (s *service) discoveryReport() *discoveryReport {
 }
 
 // report shows the endpoints. A nil fleet has none.
-func (f *fleet) report(now time.Duration) []endpointReport {
+func (f *fleet) report(now time.Duration, u *checkup) []endpointReport {
 	all := []endpointReport{}
 	if f == nil {
 		return all
@@ -230,6 +239,7 @@ func (f *fleet) report(now time.Duration) []endpointReport {
 		if o.Ejected {
 			er.BackIn = (o.EjectedUntil - now).Round(time.Millisecond).String()
 		}
+		er.Health, er.Check = u.health(e)
 		all = append(all, er)
 	}
 	return all

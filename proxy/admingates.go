@@ -98,7 +98,7 @@ func (w *watchpost) report() gateReport {
 		if now.tokens != nil && now.tokens.value.Load() != nil {
 			r.Tokens = now.tokens.value.Load().Len()
 		}
-		r.Endpoints = now.service.fleet.Load().report(core.Now())
+		r.Endpoints = now.service.fleet.Load().report(core.Now(), &now.service.checkup)
 		r.Discovery = now.service.discoveryReport()
 	}
 	return r

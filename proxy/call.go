@@ -62,6 +62,26 @@ func (g *guardedCall) begin(policy *abate.Policy, now, until time.Duration) erro
 	return g.drive()
 }
 
+// awaitEndpoints waits for the first answer of discovery, until the request's time is up. It returns the newest fleet.
+func (r *request) awaitEndpoints(until time.Duration) *fleet {
+	s := r.route.service
+	w := s.watcher.Load()
+	if w == nil {
+		return r.fleet
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for now := core.Now(); now < until && !r.gone(); now = core.Now() {
+		timer.Reset(min(until-now, glance))
+		select {
+		case <-w.First():
+			return s.newest(r.fleet)
+		case <-timer.C:
+		}
+	}
+	return s.newest(r.fleet)
+}
+
 // drive makes the call. What the last attempt brought is in got. It stops early when an answer of gRPC has a message:
 // that goes on to the client, and then the call goes on.
 func (g *guardedCall) drive() error {

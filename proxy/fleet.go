@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/discovery"
@@ -124,7 +123,11 @@ func (s *service) newFleet(p *policyfile.Policy, load uint64, before *fleet) (f 
 		take(place{p.Upstreams[0], at.Addr})
 	}
 	f.balancer = balance.New(p.OutlierDetection, len(found))
-	f.weigh(found, s.services.finding.zone)
+	own := s.services.finding.zone
+	if p.IgnoreZones {
+		own = ""
+	}
+	f.weigh(found, own)
 	return f, kept
 }
 
@@ -157,6 +160,7 @@ func (f *fleet) retire(next *fleet) {
 
 func (s *service) close() {
 	s.seekNot()
+	s.checkup.end(s)
 	if f := s.fleet.Load(); f != nil {
 		f.retire(&fleet{})
 	}
@@ -170,24 +174,4 @@ func (s *service) sweep(then time.Duration) {
 			e.http2.sweep(then)
 		}
 	}
-}
-
-// awaitEndpoints waits for the first answer of discovery, until the request's time is up. It returns the newest fleet.
-func (r *request) awaitEndpoints(until time.Duration) *fleet {
-	s := r.route.service
-	w := s.watcher.Load()
-	if w == nil {
-		return r.fleet
-	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for now := core.Now(); now < until && !r.gone(); now = core.Now() {
-		timer.Reset(min(until-now, glance))
-		select {
-		case <-w.First():
-			return s.newest(r.fleet)
-		case <-timer.C:
-		}
-	}
-	return s.newest(r.fleet)
 }

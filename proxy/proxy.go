@@ -49,6 +49,9 @@ func New(c Config) (*Proxy, error) {
 		registry.Register(discoveryMetrics{&p.plane.services})); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
+	if err := registry.Register(checkupMetrics{&p.plane.services}); err != nil {
+		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	}
 	p.lobby.init(&p.plane)
 	p.entrances.init(&p.plane, &p.lobby, metrics, p.keyFiles.Err)
 	p.admin.init(&p.plane, &p.lobby, &p.entrances, registry, p.Reload)
@@ -130,7 +133,7 @@ func (p *Proxy) tick() {
 			p.prepare()
 			p.follow()
 			p.plane.trees.Sweep()
-			p.plane.services.tick(core.Now(), p.admin.page)
+			p.plane.services.tick(core.Now(), &p.plane, p.admin.page)
 		}
 	}
 }

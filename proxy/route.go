@@ -24,7 +24,8 @@ type service struct {
 	fleet    atomic.Pointer[fleet]
 	mu       sync.Mutex                        // held while another fleet is made
 	watcher  atomic.Pointer[discovery.Watcher] // of its addresses, nil for none; changed under mu
-	stats    sync.Map                          // label of a route to *abateprom.Endpoint
+	checkup  checkup
+	stats    sync.Map // label of a route to *abateprom.Endpoint
 }
 
 // services is what the proxy keeps for the guards and gates of the policy file, those of files before it included.
@@ -57,12 +58,14 @@ func (l *services) of(g *abate.Guard, gate *inbound.Gate) *service {
 }
 
 // tick closes connections that nobody uses, and takes what the policy file has no more off the page.
-func (l *services) tick(now time.Duration, page *abateadmin.Page) {
+func (l *services) tick(now time.Duration, p *plane, page *abateadmin.Page) {
 	l.guards.Range(func(_, kept any) bool {
 		s := kept.(*service)
 		if s.listed() {
 			s.sweep(now - l.idle)
+			s.checkup.follow(s, &p.out, p.config.Log)
 		} else {
+			s.checkup.end(s)
 			s.sweep(now) // nothing is sent to it any more
 			s.seekNot()
 			page.Remove(s.guard)

@@ -106,9 +106,9 @@ func (b *Balancer) Endpoint(i int, now time.Duration) EndpointState {
 	return s
 }
 
-// Answered returns how many attempts endpoint i has answered with a Success, ever. It takes no lock.
-func (b *Balancer) Answered(i int) uint64 {
+// Results returns how many attempts at endpoint i were a Success, and how many a Failure, ever. It takes no lock.
+func (b *Balancer) Results(i int) (successes, failures uint64) {
 	e := b.endpoints[i]
-	not := e.failures.Load() + e.neutrals.Load() // first: they never count more than ended
-	return uint64(max(e.ended.Load()-not, 0))
+	failed, neutral, ended := e.failures.Load(), e.neutrals.Load(), e.ended.Load()
+	return uint64(max(ended-failed-neutral, 0)), uint64(failed)
 }

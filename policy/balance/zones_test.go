@@ -236,11 +236,11 @@ func TestTwoWitnessesNeedNoShare(t *testing.T) {
 	}
 }
 
-func TestAnsweredCountsSuccessesOnly(t *testing.T) {
+func TestResultsAreCounted(t *testing.T) {
 	b := balance.New(three, 2)
 	attempts(t, b, 0, 1, "SFNSS")
 	begin(t, b, 0, 1)
-	if got := b.Answered(1); got != 3 {
-		t.Errorf("%d", got)
+	if answered, failed := b.Results(1); answered != 3 || failed != 1 {
+		t.Errorf("%d answered, %d failed, want 3 and 1", answered, failed)
 	}
 }

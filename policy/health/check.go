@@ -19,18 +19,24 @@ const (
 
 // Check is what is known of one endpoint. It is not safe for concurrent use.
 type Check struct {
-	due      time.Duration
-	answered uint64 // calls, at the last result
-	row      int32  // results in a row that are not what is believed
-	passed   int32  // checks in a row, without any other
-	known    bool   // there was a result
+	due      time.Duration // when to look
+	askAt    time.Duration // when to ask in any case
+	answered uint64        // calls, at the last result
+	seen     Calls         // at the last look
+	row      int32         // results in a row that are not what is believed
+	passed   int32         // checks in a row, without any other
+	known    bool          // there was a result
 	out      bool
 	asking   bool
 }
 
+// Calls are what became of the calls at an endpoint, ever.
+type Calls struct{ Answered, Failed uint64 }
+
 // New returns the check of an endpoint that nobody has asked yet. rnd are 64 uniform random bits. c has its defaults.
 func New(c Config, now time.Duration, rnd uint64) Check {
-	return Check{due: later(now, time.Duration(float64(c.Interval)/quick*float64(rnd>>11)/(1<<53)))}
+	first := later(now, time.Duration(float64(c.Interval)/quick*float64(rnd>>11)/(1<<53)))
+	return Check{due: first, askAt: first}
 }
 
 const quick = 4 // part of the interval after which a surprising answer is asked for again
@@ -41,7 +47,7 @@ func (k *Check) Healthy() bool { return !k.out }
 // Known reports whether there has been a result.
 func (k *Check) Known() bool { return k.known }
 
-// Due is when the next question is to be sent. While the result of one is awaited it is the end of time.
+// Due is when to call Ask. While a result is awaited it is the end of time.
 func (k *Check) Due() time.Duration {
 	if k.asking {
 		return math.MaxInt64
@@ -49,15 +55,23 @@ func (k *Check) Due() time.Duration {
 	return k.due
 }
 
-// Ask notes that the question has been sent.
-func (k *Check) Ask() { k.asking = true }
+// Ask reports whether to send the question now, for Take to have its result: it is time to, or calls have failed and
+// none was answered since the last look. Else Due says when to look again.
+func (k *Check) Ask(c Config, now time.Duration, calls Calls, rnd uint64) bool {
+	fail := k.known && calls.Failed != k.seen.Failed && calls.Answered == k.seen.Answered
+	k.seen = calls
+	if k.asking = now >= k.askAt || fail; !k.asking {
+		k.due = min(k.askAt, later(now, jittered(c.Interval, rnd)))
+	}
+	return k.asking
+}
 
-// Take notes the result of a question and reports whether it changes what is believed of the endpoint. answered is how
-// many calls the endpoint has answered, ever; rnd are 64 uniform random bits. c has its defaults.
-func (k *Check) Take(c Config, now time.Duration, r Result, answered uint64, rnd uint64) (changed bool) {
-	calls := answered != k.answered && k.known
-	k.asking, k.answered = false, answered
-	doubt := r == Silent && calls
+// Take notes the result of a question and reports whether it changes what is believed of the endpoint. rnd are 64
+// uniform random bits. c has its defaults.
+func (k *Check) Take(c Config, now time.Duration, r Result, calls Calls, rnd uint64) (changed bool) {
+	proof := calls.Answered != k.answered && k.known
+	k.asking, k.answered, k.seen = false, calls.Answered, calls
+	doubt := r == Silent && proof
 	passes := r == Passing || doubt
 	first := !k.known
 	k.known = true
@@ -79,7 +93,7 @@ func (k *Check) Take(c Config, now time.Duration, r Result, answered uint64, rnd
 		k.passed = 0
 		wait /= quick
 	case k.out:
-	case calls:
+	case proof:
 		wait = c.MaxInterval
 	default:
 		for range k.passed {
@@ -89,7 +103,8 @@ func (k *Check) Take(c Config, now time.Duration, r Result, answered uint64, rnd
 		}
 		k.passed = min(k.passed+1, 64)
 	}
-	k.due = later(now, jittered(wait, rnd))
+	k.askAt = later(now, jittered(wait, rnd))
+	k.due = min(k.askAt, later(now, jittered(c.Interval, rnd)))
 	return changed
 }
 

@@ -22,8 +22,8 @@
 // counts alone; until then it gets calls. From then on UnhealthyThreshold answers in a row take it out, and
 // HealthyThreshold bring it back. Where an answer is not what is believed, the next question comes after a quarter of the
 // interval. An endpoint that stays healthy is asked ever less often, after one interval, two, four, up to MaxInterval; at
-// once after MaxInterval if calls were answered in between, which prove more than the question would. One that is out is
-// asked every interval. All waits are up to a quarter shorter or longer, by chance, so that many who ask do not ask at
+// once after MaxInterval if calls were answered in between, which prove more than the question would. When calls fail, and
+// none is answered, it is asked within an interval. One that is out is asked every interval. All waits are up to a quarter shorter or longer, by chance, so that many who ask do not ask at
 // the same moment.
 //
 // With the defaults, 1,000 proxies ask each of 1,000 endpoints 25 times per second, together, while nothing changes:
@@ -31,7 +31,7 @@
 //
 // # How to drive it
 //
-// Keep one [Check] for each endpoint. When its Due has come, send the question, and give the outcome to Take; when that
-// reports a change, tell the balancer. A Check starts no goroutine and reads no clock. It takes 48 bytes, and nothing is
-// allocated.
+// Keep one [Check] for each endpoint. When its Due has come, call Ask, and if that says so send the question, and give the
+// outcome to Take; when that reports a change, tell the balancer. A Check starts no goroutine and reads no clock. It takes
+// 64 bytes, and nothing is allocated.
 package health

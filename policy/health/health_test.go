@@ -80,7 +80,7 @@ func TestWhatAnswersMean(t *testing.T) {
 		{"answered calls bring back who is only silent", "SCSCSCS", true, s},
 		{"they do not bring back who says no", "RCRCRCR", false, 4 * s},
 	} {
-		k, now, answered, changes := health.New(usual, 0, half), time.Duration(0), uint64(7), 0
+		k, now, answered, changes, last := health.New(usual, 0, half), time.Duration(0), uint64(7), 0, time.Duration(0)
 		for _, letter := range tt.results {
 			if letter == 'C' {
 				answered++
@@ -88,20 +88,29 @@ func TestWhatAnswersMean(t *testing.T) {
 			}
 			was := k.Healthy()
 			now = k.Due()
-			k.Ask()
+			for !k.Ask(usual, now, health.Calls{Answered: answered}, half) {
+				now = k.Due()
+			}
+			asked := now
 			if k.Due() != math.MaxInt64 {
 				t.Errorf("%s: due at %v while it is asked", tt.name, k.Due())
 			}
 			r := map[rune]health.Result{'P': health.Passing, 'R': health.Refusing, 'S': health.Silent}[letter]
-			if k.Take(usual, now, r, answered, half) != (was != k.Healthy()) {
+			if k.Take(usual, now, r, health.Calls{Answered: answered}, half) != (was != k.Healthy()) {
 				t.Errorf("%s: a change is not reported, or one that is none", tt.name)
 			}
-			if was != k.Healthy() {
+			if last = 0; was != k.Healthy() {
 				changes++
 			}
+			for next := k; ; now = next.Due() {
+				if now = next.Due(); next.Ask(usual, now, health.Calls{Answered: answered}, half) {
+					last = now - asked
+					break
+				}
+			}
 		}
-		if k.Healthy() != tt.healthy || k.Due()-now != tt.wait || !k.Known() {
-			t.Errorf("%s: healthy %v, next in %v, want %v, %v", tt.name, k.Healthy(), k.Due()-now, tt.healthy, tt.wait)
+		if k.Healthy() != tt.healthy || last != tt.wait || !k.Known() {
+			t.Errorf("%s: healthy %v, next in %v, want %v, %v", tt.name, k.Healthy(), last, tt.healthy, tt.wait)
 		}
 	}
 }
@@ -120,7 +129,7 @@ func TestWaitsDifferByAQuarterAtMost(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for range 1000 {
 		k := health.New(usual, 0, rnd.Uint64())
-		k.Take(usual, 0, health.Passing, 0, rnd.Uint64())
+		k.Take(usual, 0, health.Passing, health.Calls{}, rnd.Uint64())
 		least, most = min(least, k.Due()), max(most, k.Due())
 	}
 	if least < 3*s || least > 3*s+s/10 || most > 5*s || most < 5*s-s/10 {
@@ -139,11 +148,13 @@ func TestManyWhoAskAreNoStorm(t *testing.T) {
 		for range proxies {
 			k, calls := health.New(c, 0, rnd.Uint64()), uint64(0)
 			for now := k.Due(); now < 600*s; now = k.Due() {
-				perSecond[now/s]++
 				if answered {
 					calls++
 				}
-				k.Take(c, now, health.Passing, calls, rnd.Uint64())
+				if k.Ask(c, now, health.Calls{Answered: calls}, rnd.Uint64()) {
+					perSecond[now/s]++
+					k.Take(c, now, health.Passing, health.Calls{Answered: calls}, rnd.Uint64())
+				}
 			}
 		}
 		late, most := 0, 0
@@ -199,14 +210,14 @@ func FuzzCheck(f *testing.F) {
 		rnd := rand.New(rand.NewPCG(uint64(thresholds), 3))
 		k, m, now, calls := health.New(c, 0, rnd.Uint64()), naive{healthy: true}, time.Duration(0), uint64(0)
 		for at, op := range ops {
-			now = k.Due()
 			if op&4 > 0 {
 				calls++
 			}
+			for now = k.Due(); !k.Ask(c, now, health.Calls{Answered: calls}, rnd.Uint64()); now = k.Due() {
+			}
 			r := health.Result(op % 4 % 3)
 			was := k.Healthy()
-			k.Ask()
-			changed := k.Take(c, now, r, calls, rnd.Uint64())
+			changed := k.Take(c, now, r, health.Calls{Answered: calls}, rnd.Uint64())
 			m.take(c, r, op&4 > 0)
 			if k.Healthy() != m.healthy || changed != (was != k.Healthy()) {
 				t.Fatalf("result %d: healthy %v, changed %v, want healthy %v", at, k.Healthy(), changed, m.healthy)
@@ -223,8 +234,7 @@ func Example() {
 	k, now := health.New(c, 0, 0), time.Duration(0)
 	for _, r := range []health.Result{health.Passing, health.Silent, health.Silent} {
 		now = k.Due()
-		k.Ask()
-		if k.Take(c, now, r, 0, 1<<63) {
+		if k.Ask(c, now, health.Calls{}, 0); k.Take(c, now, r, health.Calls{}, 1<<63) {
 			fmt.Println(now, "healthy:", k.Healthy())
 		}
 	}
@@ -247,6 +257,32 @@ func TestSettingsWithoutEffectAreNamed(t *testing.T) {
 		})
 		if got != tt.want {
 			t.Errorf("kind %q: %s, want %s", tt.kind, got, tt.want)
+		}
+	}
+}
+
+func TestCallsThatFailHaveItAskedSoon(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		during health.Calls
+		want   time.Duration
+	}{
+		{"nothing", health.Calls{}, 32 * s},
+		{"some fail, others are answered", health.Calls{Answered: 1, Failed: 9}, 32 * s},
+		{"they fail", health.Calls{Failed: 1}, 4 * s},
+	} {
+		k, calls := health.New(usual, 0, half), health.Calls{Answered: 5, Failed: 3}
+		k.Take(usual, 0, health.Passing, calls, half)
+		calls.Answered++
+		k.Take(usual, 0, health.Passing, calls, half)
+		calls.Answered += tt.during.Answered
+		calls.Failed += tt.during.Failed
+		now := k.Due()
+		for !k.Ask(usual, now, calls, half) {
+			now = k.Due()
+		}
+		if now != tt.want {
+			t.Errorf("%s: asked after %v, want %v", tt.name, now, tt.want)
 		}
 	}
 }
