@@ -10,9 +10,9 @@ import (
 )
 
 // Discovery says where the proxy finds the addresses of a service. Its one upstream then says how they are spoken to:
-// scheme, Host, path, and the name in their certificates. Each address is an endpoint of its own, and the proxy balances
-// over them. They change while requests run, and without a reload of the policy file. What was known last is kept while
-// there is no answer. docs/endpoints.md has an example of each type.
+// scheme, Host, path, and the name in their certificates. Each address is an endpoint of its own, and the proxy
+// balances over them. They change while requests run, and without a reload of the policy file. What was known last is
+// kept while there is no answer. docs/endpoints.md has an example of each type.
 type Discovery struct {
 	// Type is where the addresses come from. dns: all A and AAAA records of a name, as of a headless service, looked up
 	// again when their TTL is over. srv: an SRV record, which has ports and weights too. file: a file in the form of
@@ -81,7 +81,8 @@ func checkDiscovery(v *check.Errors, d Discovery, upstreams []string, weights []
 		v.Add("discovery.name", "is missing", "write the name of the SRV record, for example name: _http._tcp.orders.shop")
 	}
 	if _, port, err := net.SplitHostPort(d.Server); d.Server != "" && (err != nil || !isPort(port)) {
-		v.Add("discovery.server", strconv.Quote(d.Server)+" is not an address", `allowed: host:port, for example "127.0.0.1:8600"`)
+		v.Add("discovery.server", strconv.Quote(d.Server)+" is not an address",
+			`allowed: host:port, for example "127.0.0.1:8600"`)
 	}
 }
 

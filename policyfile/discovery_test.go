@@ -16,9 +16,11 @@ func TestWhatTheUpstreamSaysOfDiscoveryNeedNotBeSaidTwice(t *testing.T) {
 	}{
 		{d{Type: "dns"}, "http://orders.shop:8080", d{Type: "dns", Name: "orders.shop"}},
 		{d{Type: "dns", Name: "x"}, "http://orders:8080", d{Type: "dns", Name: "x"}},
-		{d{Type: "kubernetes"}, "h2c://orders.shop.svc.cluster.local:8080", d{Type: "kubernetes", Name: "orders", Namespace: "shop"}},
+		{d{Type: "kubernetes"}, "h2c://orders.shop.svc.cluster.local:8080",
+			d{Type: "kubernetes", Name: "orders", Namespace: "shop"}},
 		{d{Type: "kubernetes"}, "http://orders", d{Type: "kubernetes", Name: "orders"}},
-		{d{Type: "kubernetes", Name: "a", Namespace: "b"}, "http://orders.shop", d{Type: "kubernetes", Name: "a", Namespace: "b"}},
+		{d{Type: "kubernetes", Name: "a", Namespace: "b"}, "http://orders.shop",
+			d{Type: "kubernetes", Name: "a", Namespace: "b"}},
 		{d{Type: "file", Path: "/x"}, "http://orders", d{Type: "file", Path: "/x"}},
 		{d{Type: "srv", Name: "_http._tcp.x"}, "http://orders", d{Type: "srv", Name: "_http._tcp.x"}},
 	} {

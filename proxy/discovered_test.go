@@ -166,7 +166,8 @@ func TestAnEmptyFileKeepsTheEndpoints(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	page := r.adminGet("/metrics")
-	for _, want := range []string{`abate_proxy_discovery_up{service="s"} 0`, `abate_proxy_discovery_endpoints{service="s"} 1`,
+	for _, want := range []string{`abate_proxy_discovery_up{service="s"} 0`,
+		`abate_proxy_discovery_endpoints{service="s"} 1`,
 		`abate_proxy_discovery_last_change_timestamp_seconds{service="s"} 1`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("/metrics has no %s", want)
@@ -251,7 +252,8 @@ func (p *pods) begin(n int) {
 	}
 }
 
-// serveLoopback answers requests until the listener is closed, and closes its connections then, each between two requests.
+// serveLoopback answers requests until the listener is closed, and closes its connections then, each between two
+// requests.
 func serveLoopback(t testing.TB, l net.Listener) {
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })}
 	_ = s.Serve(l) // until l is closed
@@ -336,7 +338,8 @@ func TestTheFirstRequestWaitsForTheFirstAnswer(t *testing.T) {
 	_, port, _ := net.SplitHostPort(addrOf(s.server))
 	asked, answer := make(chan struct{}, 100), make(chan struct{})
 	go serveNames(u, asked, answer)
-	r := start(t, single([]string{"http://s.test.:" + port}, "discovery: {type: dns, server: \""+u.LocalAddr().String()+"\"}"))
+	r := start(t, single([]string{"http://s.test.:" + port},
+		"discovery: {type: dns, server: \""+u.LocalAddr().String()+"\"}"))
 	wait(t, "the question", asked)
 	c := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
 	eventually(t, "the request is there", func() bool { return r.proxy.Clients() == 1 })

@@ -49,7 +49,8 @@ func (s *service) searchOf(p *policyfile.Policy) discovery.Config {
 	f := &s.services.finding
 	t := p.Discovery.Target(p.Upstreams[0])
 	c := discovery.Config{
-		Interval: lookEvery, Service: s.guard.Name(), Type: t.Type, Name: t.Name, Namespace: t.Namespace, Port: t.Port, Path: t.Path,
+		Interval: lookEvery, Service: s.guard.Name(),
+		Type: t.Type, Name: t.Name, Namespace: t.Namespace, Port: t.Port, Path: t.Path,
 		Server: t.Server, Zone: f.zone, Cluster: &f.cluster, Log: f.log, Changed: s.regroup,
 	}
 	if u, err := url.Parse(p.Upstreams[0]); err == nil && t.Type == "dns" {

@@ -138,9 +138,9 @@ func newTally(t testing.TB, http2 bool) *tally {
 	return c
 }
 
-// TestBackendsBehindABalancerOfConnectionsThatAreAddedGetTheirShare: three backends become six, of which the proxy hears
-// nothing. When the connections that were there have lived out their lives, the new backends have at least 80 % of
-// their share. How long that takes is package spread's test, in virtual time; here lives are short.
+// TestBackendsBehindABalancerOfConnectionsThatAreAddedGetTheirShare: three backends become six, of which the proxy
+// hears nothing. When the connections that were there have lived out their lives, the new backends have at least 80 %
+// of their share. How long that takes is package spread's test, in virtual time; here lives are short.
 func TestBackendsBehindABalancerOfConnectionsThatAreAddedGetTheirShare(t *testing.T) {
 	for _, scheme := range []string{"h2c", "http"} {
 		t.Run(scheme, func(t *testing.T) {

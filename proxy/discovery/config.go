@@ -14,7 +14,7 @@ type Config struct {
 	Type      string // dns, srv, file or kubernetes
 	Name      string // the DNS name, or that of the Service in Kubernetes
 	Namespace string // of the Service; "" means the one that this program runs in
-	Port      string // with dns, the port of each address; with kubernetes, the name or number of a port, "" for the only one
+	Port      string // with dns, that of each address; with kubernetes, the name or number of one, "" for the only one
 	Path      string // of the file
 	Server    string // the DNS server, host:port; "" means those of /etc/resolv.conf
 	Zone      string // where this program runs, for the hints of EndpointSlices; "" for unknown

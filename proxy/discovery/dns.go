@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// errNoAddress is an answer that names nobody. It changes nothing: servers that start, or have lost their zone, say that.
+// errNoAddress is an answer that names nobody. It changes nothing: servers that start, or have lost their zone, say
+// that.
 var errNoAddress = errors.New("the answer has no address")
 
 // query is one look at a name.

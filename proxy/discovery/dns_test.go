@@ -112,7 +112,8 @@ func (s *nameServer) answer(question []byte, udp bool) []byte {
 		return nil
 	}
 	about := q.Questions[0]
-	m := dnsmessage.Message{Questions: q.Questions, Header: dnsmessage.Header{ID: q.ID, Response: true, RecursionAvailable: true}}
+	m := dnsmessage.Message{Questions: q.Questions,
+		Header: dnsmessage.Header{ID: q.ID, Response: true, RecursionAvailable: true}}
 	name := about.Name.String()
 	found, ok := s.zone[name+" "+about.Type.String()]
 	switch {
@@ -252,8 +253,8 @@ func TestANameThatNeverResolvesSaysSo(t *testing.T) {
 
 func TestASRVRecordHasPortsWeightsAndPriorities(t *testing.T) {
 	z := zone{
-		"_http._tcp.orders.test. TypeSRV": {srv(1, 0, 81, "a.test."), srv(1, 60000, 82, "b.test."), srv(1, 600, 83, "gone.test."),
-			srv(2, 1, 84, "spare.test.")},
+		"_http._tcp.orders.test. TypeSRV": {srv(1, 0, 81, "a.test."), srv(1, 60000, 82, "b.test."),
+			srv(1, 600, 83, "gone.test."), srv(2, 1, 84, "spare.test.")},
 		"a.test. TypeA": ip4("10.0.0.1"), "b.test. TypeA": ip4("10.0.0.2", "10.0.0.3"), "spare.test. TypeA": ip4("10.0.0.9"),
 	}
 	s := newNameServer(t, z)
@@ -298,7 +299,8 @@ func TestWaitsBetweenLooks(t *testing.T) {
 
 func FuzzTTL(f *testing.F) {
 	f.Add([]byte{})
-	f.Add([]byte("\x00\x01\x80\x00\x00\x00\x00\x01\x00\x00\x00\x00\xc0\x00\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x7f\x00\x00\x01"))
+	f.Add([]byte("\x00\x01\x80\x00\x00\x00\x00\x01\x00\x00\x00\x00" +
+		"\xc0\x00\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x7f\x00\x00\x01"))
 	f.Fuzz(func(t *testing.T, message []byte) {
 		if ttl := discovery.TTL(message); ttl < 0 || ttl > (1<<32)*time.Second {
 			t.Errorf("TTL %v", ttl)

@@ -1,9 +1,9 @@
 // Package discovery finds the addresses of a service while the proxy runs: by DNS, in a file, or in Kubernetes.
 //
-// A [Watcher] looks for one service and keeps the last good list. What is no answer changes nothing: a name server that
-// is away or says nothing, a file that is half written or empty, an API server that does not answer. [Status] says so in
-// one sentence. Only Kubernetes can say that there is no endpoint: its answer is what the cluster wants, while a DNS
-// server that is restarted and a file that is being replaced look empty too.
+// A [Watcher] looks for one service and keeps the last good list. What is no answer changes nothing: a name server
+// that is away or says nothing, a file that is half written or empty, an API server that does not answer. [Status]
+// says so in one sentence. Only Kubernetes can say that there is no endpoint: its answer is what the cluster wants,
+// while a DNS server that is restarted and a file that is being replaced look empty too.
 //
 // The parts, bottom to top:
 //

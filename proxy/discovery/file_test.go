@@ -33,7 +33,8 @@ func TestEveryMistakeInAFileOfTargetsIsReported(t *testing.T) {
 		{`[{"targets": ["10.0.0.2:80", "10.0`, notList},
 		{`{"targets": ["a:1"]}`, notList},
 		{`[{"target": ["a:1"]}]`, notList},
-		{`[{"targets": ["a", "b:0", ":1", "c:http"], "labels": {"weight": "0"}}, {"targets": ["d:1"], "labels": {"weight": "x"}}]`,
+		{`[{"targets": ["a", "b:0", ":1", "c:http"], "labels": {"weight": "0"}},
+			{"targets": ["d:1"], "labels": {"weight": "x"}}]`,
 			`entry 1: label weight "0" is not a whole number from 1 to 1000
 entry 1: target "a" is not host:port; for example "10.0.0.5:8080"
 entry 1: target "b:0" is not host:port; for example "10.0.0.5:8080"
@@ -84,7 +85,9 @@ func TestAFileIsReadAgainWhenItChanges(t *testing.T) {
 }
 
 func TestTheLastGoodListIsKeptWhileAFileIsBad(t *testing.T) {
-	for name, text := range map[string]string{"empty": "", "an empty list": "[]", "half": `[{"targets": ["b:1", "c`, "gone": "-"} {
+	for name, text := range map[string]string{
+		"empty": "", "an empty list": "[]", "half": `[{"targets": ["b:1", "c`, "gone": "-",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "orders.json")

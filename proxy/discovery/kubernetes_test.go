@@ -260,8 +260,8 @@ func TestWhatIsWellAgainSaysSo(t *testing.T) {
 	becomes(t, w, "10.0.0.1:8080")
 	s.set(func() { s.status = http.StatusForbidden })
 	s.dropWatches()
-	if problem := fails(t, w); !strings.Contains(problem, "(403): give this pod's service account a Role in namespace shop "+
-		"with verbs list and watch on endpointslices of discovery.k8s.io") {
+	if problem := fails(t, w); !strings.Contains(problem, "(403): give this pod's service account a Role in "+
+		"namespace shop with verbs list and watch on endpointslices of discovery.k8s.io") {
 		t.Error(problem)
 	}
 	s.set(func() { s.status = 0 })
@@ -289,8 +289,8 @@ func TestOutsideOfAClusterItSaysSo(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	w := watch(t, discovery.Config{Type: "kubernetes", Name: "orders", Namespace: "shop",
 		Cluster: &discovery.Cluster{Folder: t.TempDir()}})
-	const want = "Kubernetes service shop/orders has never been found: this program runs in no pod: KUBERNETES_SERVICE_HOST " +
-		"is not set; use discovery type dns or file outside of a cluster"
+	const want = "Kubernetes service shop/orders has never been found: this program runs in no pod: " +
+		"KUBERNETES_SERVICE_HOST is not set; use discovery type dns or file outside of a cluster"
 	<-w.First()
 	if got := w.Why(); got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -307,13 +307,16 @@ func TestWhichEndpointsOfSlicesCount(t *testing.T) {
 			{"addresses":["c"],"conditions":{"ready":false,"serving":false}}],"ports":[{"port":80}]}]`, "", "a:80"},
 		{"in two slices", `[{"metadata":{"name":"x"},"endpoints":[{"addresses":["a"]}],"ports":[{"port":80}]},
 			{"metadata":{"name":"y"},"endpoints":[{"addresses":["a"]}],"ports":[{"port":80}]}]`, "", "a:80"},
-		{"of that port by name", `[{"endpoints":[{"addresses":["a"]}],"ports":[{"name":"grpc","port":90},{"name":"http","port":80}]}]`,
+		{"of that port by name", `[{"endpoints":[{"addresses":["a"]}],
+			"ports":[{"name":"grpc","port":90},{"name":"http","port":80}]}]`,
 			"http", "a:80"},
-		{"of that port by number", `[{"endpoints":[{"addresses":["a"]}],"ports":[{"name":"grpc","port":90},{"name":"http","port":80}]}]`,
+		{"of that port by number", `[{"endpoints":[{"addresses":["a"]}],
+			"ports":[{"name":"grpc","port":90},{"name":"http","port":80}]}]`,
 			"90", "a:90"},
 		{"the only TCP port", `[{"endpoints":[{"addresses":["a"]}],"ports":[{"name":"dns","port":53,"protocol":"UDP"},
 			{"name":"http","port":80,"protocol":"TCP"}]}]`, "", "a:80"},
-		{"several ports", `[{"endpoints":[{"addresses":["a"]}],"ports":[{"name":"grpc","port":90},{"name":"http","port":80}]}]`,
+		{"several ports", `[{"endpoints":[{"addresses":["a"]}],
+			"ports":[{"name":"grpc","port":90},{"name":"http","port":80}]}]`,
 			"", "error: it has several ports: write one of them as discovery.port: grpc 90, http 80"},
 		{"no such port", `[{"endpoints":[{"addresses":["a"]}],"ports":[{"name":"grpc","port":90}]}]`,
 			"http", `error: it has no port "http", only: grpc 90`},
@@ -323,8 +326,10 @@ func TestWhichEndpointsOfSlicesCount(t *testing.T) {
 			{"addresses":["b"],"hints":{"forZones":[{"name":"eu-2"}]}}],"ports":[{"port":80}]}]`, "", "a:80 b:80"},
 		{"a hint is missing", `[{"endpoints":[{"addresses":["a"],"hints":{"forZones":[{"name":"eu-1"}]}},
 			{"addresses":["b"]}],"ports":[{"port":80}]}]`, "", "a:80 b:80"},
-		{"names are no addresses", `[{"addressType":"FQDN","endpoints":[{"addresses":["a"]}],"ports":[{"port":80}]}]`, "", ""},
-		{"IPv6", `[{"addressType":"IPv6","endpoints":[{"addresses":["fd00::1"]}],"ports":[{"port":80}]}]`, "", "[fd00::1]:80"},
+		{"names are no addresses", `[{"addressType":"FQDN",
+			"endpoints":[{"addresses":["a"]}],"ports":[{"port":80}]}]`, "", ""},
+		{"IPv6", `[{"addressType":"IPv6",
+			"endpoints":[{"addresses":["fd00::1"]}],"ports":[{"port":80}]}]`, "", "[fd00::1]:80"},
 		{"nothing", `[null, {"endpoints":[{}]}]`, "", "error: it has no TCP port"},
 	} {
 		list, err := discovery.OfSlices([]byte(row.slices), row.port, "eu-1")
@@ -339,7 +344,8 @@ func TestWhichEndpointsOfSlicesCount(t *testing.T) {
 }
 
 func FuzzSlices(f *testing.F) {
-	f.Add([]byte(`[{"endpoints":[{"addresses":["a"],"hints":{"forZones":[{"name":"eu-1"}]}}],"ports":[{"port":80}]}]`), "", "eu-1")
+	f.Add([]byte(`[{"endpoints":[{"addresses":["a"],"hints":{"forZones":[{"name":"eu-1"}]}}],`+
+		`"ports":[{"port":80}]}]`), "", "eu-1")
 	f.Add([]byte(`[{"endpoints":[{}],"ports":[{},{"port":-1}]}]`), "x", "")
 	f.Fuzz(func(t *testing.T, data []byte, port, zone string) {
 		list, err := discovery.OfSlices(data, port, zone)

@@ -8,8 +8,8 @@
 //
 //   - Calls go to the connection with the fewest under way.
 //   - There are as many connections as calls need that are under way at once, [Busy] for each, up to [Few].
-//   - A connection has a [Life], is replaced by a new one after that, and ends with its last call. One that carries much
-//     is replaced sooner.
+//   - A connection has a [Life], is replaced by a new one after that, and ends with its last call. One that carries
+//     much is replaced sooner.
 //
 // Where the connections there are can do without one that is too old, it is not replaced.
 package spread

@@ -136,7 +136,9 @@ func TestOneConnectionThatLivesForEverKeepsNewBackendsOut(t *testing.T) {
 }
 
 func TestThereAreAsManyConnectionsAsCallsUnderWayNeed(t *testing.T) {
-	for _, row := range []struct{ underWay, least, most int }{{1, 1, 1}, {8, 1, 2}, {32, 2, 4}, {128, 7, 11}, {1000, 16, 16}} {
+	for _, row := range []struct{ underWay, least, most int }{
+		{1, 1, 1}, {8, 1, 2}, {32, 2, 4}, {128, 7, 11}, {1000, 16, 16},
+	} {
 		w := newWorld(1, false)
 		w.run(12*time.Second, 500*time.Microsecond, row.underWay)
 		if n := len(w.carriers); n < row.least || n > row.most {
