@@ -29,8 +29,9 @@ const (
 	// was added is to have its share.
 	Age = 8 * time.Second
 	// Enough is how many calls a connection has carried when it may be replaced after a quarter of its life. To make one
-	// costs as much as ten calls, over TLS as fifty: that is 1 % of what it has carried, and 5 %.
-	Enough = 1000
+	// took 125 µs of processor time on both sides, over TLS 1 ms with a ticket from the last one and 2.4 ms without, and a
+	// call 16 µs: that is 0.4, 3 and 8 % of what it has carried.
+	Enough = 2000
 )
 
 // Life is how long a connection lives that is made now, to one of so many endpoints: between the half of it and all, so
