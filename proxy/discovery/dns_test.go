@@ -163,7 +163,7 @@ func TestEachAddressOfANameIsAnEndpointAndTheLeastTTLCounts(t *testing.T) {
 		"orders.test. TypeA":    ip4("10.0.0.2", "10.0.0.1"),
 		"orders.test. TypeAAAA": {&dnsmessage.AAAAResource{AAAA: netip.MustParseAddr("fd00::1").As16()}},
 	})
-	s.ttl = 17
+	s.set(func(s *nameServer) { s.ttl = 17 })
 	c := s.dns("orders.test.")
 	list, ttl, err := c.Look()
 	if err != nil || ttl != 17*time.Second || len(list) != 3 {
@@ -179,7 +179,7 @@ func TestAnAnswerThatIsTooLongComesOverTCP(t *testing.T) {
 		many = append(many, fmt.Sprintf("10.1.%d.%d", i/250, i%250))
 	}
 	s := newNameServer(t, zone{"orders.test. TypeA": ip4(many...)})
-	s.big, s.ttl = true, 9
+	s.set(func(s *nameServer) { s.big, s.ttl = true, 9 })
 	c := s.dns("orders.test.")
 	if list, ttl, err := c.Look(); len(list) != 1000 || ttl != 9*time.Second || err != nil {
 		t.Errorf("%d addresses, %v, %v", len(list), ttl, err)
@@ -188,7 +188,7 @@ func TestAnAnswerThatIsTooLongComesOverTCP(t *testing.T) {
 
 func TestANameIsLookedUpAgainWhenItsTTLIsOver(t *testing.T) {
 	s := newNameServer(t, zone{"orders.test. TypeA": ip4("10.0.0.1")})
-	s.ttl = 0
+	s.set(func(s *nameServer) { s.ttl = 0 })
 	changes := make(chan string, 100)
 	c := s.dns("orders.test.")
 	var w atomic.Pointer[discovery.Watcher]
@@ -216,7 +216,7 @@ func TestWhatWasKnownIsKeptWhenDNSFails(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			s := newNameServer(t, zone{"orders.test. TypeA": ip4("10.0.0.1", "10.0.0.2")})
-			s.ttl = 0
+			s.set(func(s *nameServer) { s.ttl = 0 })
 			var log lines
 			c := s.dns("orders.test.")
 			c.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -264,12 +264,14 @@ func TestASRVRecordHasPortsWeightsAndPriorities(t *testing.T) {
 	if got := fmt.Sprint(list); got != want || err != nil {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
-	delete(z, "a.test. TypeA")
-	delete(z, "b.test. TypeA")
+	s.set(func(*nameServer) {
+		delete(z, "a.test. TypeA")
+		delete(z, "b.test. TypeA")
+	})
 	if list, _, err = c.Look(); fmt.Sprint(list) != "[{10.0.0.9:84  1}]" || err != nil {
 		t.Errorf("of the second priority: %v, %v", list, err)
 	}
-	delete(z, "spare.test. TypeA")
+	s.set(func(*nameServer) { delete(z, "spare.test. TypeA") })
 	if _, _, err = c.Look(); err == nil || err.Error() != "the answer has no address" {
 		t.Errorf("without any: %v", err)
 	}
