@@ -80,13 +80,37 @@ var mistakes = map[string][]string{
 		`:4:16: service "a": unknown key "x"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, ` +
 			`maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, ` +
 			`internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, ` +
-			`throttle, hedge, fallback, outlierDetection, kafka, upstreams, weights, routes`,
+			`throttle, hedge, fallback, outlierDetection, healthCheck, kafka, ignoreZones, upstreams, discovery, weights, ` +
+			`routes`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
 	},
 	"configmap-two-policies": {
 		`:8:3: data: more than one key holds a policy: "a.yaml", "b.yaml"; keep one of them`,
+	},
+	"discovery": {
+		`:4:14: service "a", weights: are those of upstreams, and the addresses are found by discovery; ` +
+			`remove them; files and SRV records have weights of their own`,
+		`:5:16: service "a", discovery: needs one upstream, which says how the addresses are spoken to; for ` +
+			`example upstreams: ["http://orders:8080"]`,
+		`:5:16: service "a", discovery.path: is missing; write the path of the file, for example path: ` +
+			`/etc/abate/orders.json`,
+		`:5:37: service "a", discovery.server: is not used by type file; remove it, or write type: dns or srv`,
+		`:8:16: service "b", discovery.type: is missing; write type: dns, srv, file or kubernetes beside name`,
+		`:11:16: service "c", discovery.name: is missing; write the name of the SRV record, for example name: ` +
+			`_http._tcp.orders.shop`,
+		`:11:36: service "c", discovery.server: "localhost" is not an address; allowed: host:port, for ` +
+			`example "127.0.0.1:8600"`,
+		`:14:23: service "d", discovery.type: "consul" is not known; allowed: dns, srv, file, kubernetes; for ` +
+			`example dns`,
+		`:16:16: service "e", discovery: needs one upstream, which says how the addresses are spoken to; for ` +
+			`example upstreams: ["http://orders:8080"]`,
+		`:16:34: service "e", discovery.port: is not used by type dns; remove it, or write type: kubernetes`,
+		`:21:41: protect.p.discovery.path: is not used by type kubernetes; remove it, or write type: file`,
+	},
+	"discovery-default": {
+		`:2:14: defaults.discovery: cannot have a default; it is about one service: write it there`,
 	},
 	"control-character": {
 		`:3:3: not valid YAML: control characters are not allowed; remove them`,
@@ -400,7 +424,7 @@ var mistakes = map[string][]string{
 		`:2:3: protect: "" is no name; allowed: 1 to 253 printable characters without spaces around; for example ` +
 			`payment-service`,
 		`:3:11: protect.orders: the number 8080 is not a mapping; write it as a mapping of: listen, upstreams, ` +
-			`outlierDetection, routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, ` +
+			`discovery, outlierDetection, routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, ` +
 			`authentication, priority, rateLimit, shed, idempotency`,
 		`:4:3: protect: duplicate protect "orders"; it stands on line 3 already: remove one of the two`,
 	},
@@ -459,7 +483,7 @@ var mistakes = map[string][]string{
 		`:4:5: protect.orders: unknown key "ratelimit"; did you mean rateLimit?`,
 		`:5:17: protect.orders.rateLimit: unknown key "limt"; did you mean limit?`,
 		`:6:12: protect.orders.shed: unknown key "methods"; methods belongs in the section idempotency`,
-		`:7:5: protect.orders: unknown key "failureThreshold"; allowed: listen, upstreams, outlierDetection, ` +
+		`:7:5: protect.orders: unknown key "failureThreshold"; allowed: listen, upstreams, discovery, outlierDetection, ` +
 			`routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, ` +
 			`authentication, priority, rateLimit, shed, idempotency`,
 		`:8:11: protect.stock: unknown key "burst"; burst belongs in the section rateLimit`,
@@ -654,8 +678,8 @@ var mistakes = map[string][]string{
 		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: preset, timeout, ` +
 			`attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, ` +
 			`maxRetryAfter, retryAfterJitter, retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, ` +
-			`circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, ` +
-			`weights, routes`,
+			`circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, healthCheck, ` +
+			`kafka, ignoreZones, upstreams, discovery, weights, routes`,
 	},
 	"services-a-list": {
 		`:2:3: services: a list is not a mapping; for example {payment-service: {maxRetries: 3}}`,
@@ -683,7 +707,8 @@ var mistakes = map[string][]string{
 		`:5:5: service "payments": unknown key "colour"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, ` +
 			`initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, ` +
 			`retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, ` +
-			`rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, weights, routes`,
+			`rateLimit, pacing, throttle, hedge, fallback, outlierDetection, healthCheck, kafka, ignoreZones, upstreams, ` +
+			`discovery, weights, routes`,
 	},
 	"unknown-key-behind-aliases": {
 		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,

@@ -47,6 +47,16 @@ func (s *Set) Protection(name string) (*Protection, bool) {
 	return p.full, true
 }
 
+// Behind is the destination of what the gate of a service under protect admits: the service itself.
+func (s *Set) Behind(name string) (Destination, bool) {
+	t := s.current.Load()
+	p := t.protected[name]
+	if p == nil {
+		return Destination{}, false
+	}
+	return Destination{p.local, p.to, t.number, "", false}, true
+}
+
 // GateNames lists the services under protect in the order of the file.
 func (s *Set) GateNames() []string {
 	protect := s.current.Load().file.Protect
@@ -94,7 +104,7 @@ func (s *Set) planGates(t *table) (changes []gateChange, problems []error) {
 		for _, f := range s.hooks.Protection {
 			f(name, &p.Protection)
 		}
-		to := Policy{Upstreams: p.Upstreams, OutlierDetection: p.OutlierDetection}
+		to := Policy{Upstreams: p.Upstreams, Discovery: p.Discovery, OutlierDetection: p.OutlierDetection}
 		full, fullTo := p.WithDefaults(), to.WithDefaults()
 		if p.IdentityHeaders == "" && t.file.authenticatesAt(p.Listen) {
 			full.IdentityHeaders = "remove"

@@ -137,7 +137,7 @@ var whenNotSet = map[string]string{"retryOn": " (what the adapter retries)",
 
 // missing is what a section that is off may lack: those of policies are in the registry.
 var missing = func() map[string]string {
-	all := map[string]string{"fallback": "status", "kafka": "tiers or delay", "tls": "certificate",
+	all := map[string]string{"fallback": "status", "kafka": "tiers or delay", "healthCheck": "kind", "tls": "certificate",
 		"authentication": "bearerTokens"}
 	for _, p := range registry.Guard {
 		all[p.Key] = p.Needs

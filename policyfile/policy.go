@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/check"
 	"github.com/abate-go/abate/internal/check/kafkacheck"
 	"github.com/abate-go/abate/policy/balance"
+	"github.com/abate-go/abate/policy/health"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
@@ -21,13 +24,23 @@ type Policy struct {
 	// OutlierDetection takes endpoints that fail out of the proxy's balancing for a while.
 	OutlierDetection balance.Config `yaml:"outlierDetection"`
 
+	// HealthCheck has the proxy ask endpoints how they are, and leave out those that are not well. With a single one it
+	// is only shown.
+	HealthCheck health.Config `yaml:"healthCheck"`
+
 	// Kafka says what a consumer in front of the service does with messages that fail: retry topics, the dead-letter
 	// topic, the drain after an outage. See adapter/abatekafka.
 	Kafka redelivery.Config `yaml:"kafka"`
 
+	// IgnoreZones has endpoints in the caller's own zone preferred no more than others.
+	IgnoreZones bool `yaml:"ignoreZones"`
+
 	// Upstreams are the base URLs of the service, one per endpoint: http, https, or h2c for HTTP/2 without TLS. A request
 	// to one of their hosts belongs to this service. The proxy balances over them.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
+	// Discovery finds the addresses of the service, by DNS, in a file or in Kubernetes; not set, the upstreams are its
+	// endpoints.
+	Discovery Discovery `yaml:"discovery"`
 	// Weights are those of the upstreams, in their order: one with weight 2 gets twice as many attempts as one with weight
 	// 1. Default: all weigh the same. In a simulation they are those of the replicas, again from the first one on where
 	// there are more.
@@ -37,7 +50,7 @@ type Policy struct {
 }
 
 // ofOneService are the keys that the defaults cannot have.
-var ofOneService = []string{"upstreams", "weights", "routes"}
+var ofOneService = []string{"upstreams", "discovery", "weights", "routes"}
 
 // DefaultPolicy is what every service of a policy file begins with, but for those for connections.
 func DefaultPolicy() Policy {
@@ -51,8 +64,10 @@ func (p Policy) Validate() error {
 	rest.Policy, rest.Kafka = abate.Policy{}, redelivery.Config{} // they check themselves
 	v.Walk("", reflect.ValueOf(rest))
 	checkOutliers(&v, p.OutlierDetection)
+	checkHealth(&v, p.HealthCheck, p.Upstreams)
 	kafkacheck.Validate(&v, p.Kafka)
 	v.Upstreams(p.Upstreams)
+	checkDiscovery(&v, p.Discovery, p.Upstreams, p.Weights)
 	if n, upstreams := len(p.Weights), len(p.Upstreams); n > 0 && upstreams > 0 && n != upstreams {
 		v.Add("weights", fmt.Sprintf("has %d weights for %d upstreams", n, upstreams), "write one for each, in their order")
 	}
@@ -67,9 +82,21 @@ func checkOutliers(v *check.Errors, c balance.Config) {
 		"lower it or raise maxEjectionTime")
 }
 
+func checkHealth(v *check.Errors, c health.Config, upstreams []string) {
+	v.Below("healthCheck.timeout", c.Timeout, "interval", c.Interval, "lower it or raise interval")
+	v.Below("healthCheck.interval", c.Interval, "maxInterval", c.MaxInterval, "lower it or raise maxInterval")
+	if c.Path != "" && (c.Path[0] != '/' || strings.ContainsFunc(c.Path, func(r rune) bool { return r <= ' ' || r > '~' })) {
+		v.Add("healthCheck.path", strconv.Quote(c.Path)+" is not a path", `for example "/healthz"`)
+	}
+	if i := slices.IndexFunc(upstreams, func(u string) bool { return strings.HasPrefix(u, "h2c:") }); i >= 0 && c.Kind == health.HTTP {
+		v.Add("healthCheck.kind", fmt.Sprintf("http is HTTP/1.1, which upstreams[%d] does not speak", i), "write grpc or tcp")
+	}
+}
+
 // Ineffective returns the settings that do nothing because what they belong to is off, joined like Validate's mistakes.
 func (p Policy) Ineffective() error {
 	var v check.Errors
+	p.HealthCheck.Ineffective(func(key string, set bool, fix string) { v.Idle("healthCheck."+key, set, fix) })
 	kafkacheck.Ineffective(&v, p.Kafka)
 	return errors.Join(p.Policy.Ineffective(), v.Join())
 }
@@ -78,6 +105,7 @@ func (p Policy) Ineffective() error {
 func (p Policy) WithDefaults() Policy {
 	p.Policy = p.Policy.WithDefaults()
 	p.OutlierDetection = p.OutlierDetection.WithDefaults()
+	p.HealthCheck = p.HealthCheck.WithDefaults()
 	p.Kafka = p.Kafka.WithDefaults()
 	return p
 }
@@ -94,6 +122,6 @@ func (p Policy) own() Policy {
 
 // forStrangers returns the policy for a host that the file does not list.
 func (p Policy) forStrangers() Policy {
-	p.Policy = p.Policy.ForStrangers()
+	p.Policy, p.HealthCheck = p.Policy.ForStrangers(), health.Config{}
 	return p
 }

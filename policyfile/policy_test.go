@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/health"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -39,6 +40,24 @@ func TestValidateNamesWhatIsWrongBesideTheGuard(t *testing.T) {
 		{func(p *policyfile.Policy) {
 			p.OutlierDetection.BaseEjectionTime, p.OutlierDetection.MaxEjectionTime = time.Minute, time.Second
 		}, "outlierDetection.baseEjectionTime: 1m0s is above maxEjectionTime 1s; lower it or raise maxEjectionTime"},
+		{func(p *policyfile.Policy) {
+			p.HealthCheck.Kind = "ping"
+		}, `healthCheck.kind: "ping" is not known; allowed: http, grpc, tcp`},
+		{func(p *policyfile.Policy) {
+			p.Upstreams, p.HealthCheck.Kind = []string{"http://a", "h2c://b"}, health.HTTP
+		}, "healthCheck.kind: http is HTTP/1.1, which upstreams[1] does not speak; write grpc or tcp"},
+		{func(p *policyfile.Policy) {
+			p.HealthCheck = health.Config{Kind: health.HTTP, Path: "healthz"}
+		}, `healthCheck.path: "healthz" is not a path; for example "/healthz"`},
+		{func(p *policyfile.Policy) {
+			p.HealthCheck = health.Config{Kind: health.HTTP, Path: "/a\r\nHost: b"}
+		}, `healthCheck.path: "/a\r\nHost: b" is not a path; for example "/healthz"`},
+		{func(p *policyfile.Policy) {
+			p.HealthCheck = health.Config{Kind: health.TCP, Interval: time.Second, Timeout: 2 * time.Second}
+		}, "healthCheck.timeout: 2s is above interval 1s; lower it or raise interval"},
+		{func(p *policyfile.Policy) {
+			p.HealthCheck = health.Config{Kind: health.TCP, Interval: 9 * time.Second, MaxInterval: 2 * time.Second}
+		}, "healthCheck.interval: 9s is above maxInterval 2s; lower it or raise maxInterval"},
 	} {
 		p := policyfile.DefaultPolicy()
 		row.change(&p)

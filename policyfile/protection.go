@@ -21,6 +21,9 @@ type Protection struct {
 	// Upstreams are the base URLs of the service itself, to which the proxy hands what it admits: http, https or h2c, one
 	// per endpoint.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://127.0.0.1:9000\"]"`
+	// Discovery finds the addresses of the service, by DNS, in a file or in Kubernetes; not set, the upstreams are its
+	// endpoints.
+	Discovery Discovery `yaml:"discovery"`
 	// OutlierDetection takes upstreams that fail out of the proxy's balancing for a while. With a single one it does
 	// nothing.
 	OutlierDetection balance.Config `yaml:"outlierDetection"`
@@ -103,6 +106,7 @@ func (p Protection) Validate() error {
 	beside.Protection = inbound.Protection{} // it checks itself
 	v.Walk("", reflect.ValueOf(beside))
 	v.Upstreams(p.Upstreams)
+	checkDiscovery(&v, p.Discovery, p.Upstreams, nil)
 	checkOutliers(&v, p.OutlierDetection)
 	for i, r := range p.Routes {
 		v.Route(i, r.Host, r.Path)
@@ -131,6 +135,7 @@ func (p Protection) Ineffective() error {
 	if p.Listen == "" {
 		const fix = "set listen, for example listen: 0.0.0.0:8080; in Go programs remove it"
 		v.Idle("upstreams", len(p.Upstreams) > 0, fix)
+		v.Idle("discovery.type", p.Discovery.Enabled(), fix)
 		v.Idle("routes", len(p.Routes) > 0, fix)
 		v.Idle("tls", p.TLS.Enabled(), fix)
 		v.Idle("ambiguousPaths", p.AmbiguousPaths != "", fix)

@@ -49,8 +49,8 @@ func (x *exchange) attributes(err error, dropped int) []slog.Attr {
 	if x.req.in != nil {
 		attrs = append(attrs, slog.String("gate", x.req.service()), slog.String("caller", shown([]byte(x.req.in.caller))))
 	}
-	if x.req.fleet != nil && x.call.tries.last >= 0 {
-		attrs = append(attrs, slog.String("endpoint", x.req.fleet.endpoints[x.call.tries.last].url))
+	if last := x.call.tries.last; last != nil {
+		attrs = append(attrs, slog.String("endpoint", last.url))
 	}
 	if x.req.rpc && x.reply.status != 0 {
 		attrs = append(attrs, slog.String("grpcStatus", x.reply.code.String()))

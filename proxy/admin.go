@@ -109,7 +109,10 @@ type serviceReport struct {
 	// Speaks reports that the service has said that it knows what an allowance for retries is.
 	Speaks bool `json:"speaksAllowances"`
 	// Learned has in sentences what the policies have found out and act on.
-	Learned   []string         `json:"learned,omitempty"`
+	Learned []string `json:"learned,omitempty"`
+	// Balance has in sentences what the choice of endpoints is restricted to.
+	Balance   []string         `json:"balance,omitempty"`
+	Discovery *discoveryReport `json:"discovery,omitempty"`
 	Endpoints []endpointReport `json:"endpoints"`
 }
 
@@ -132,14 +135,31 @@ type bulkheadReport struct {
 	Learned bool `json:"learned,omitempty"`
 }
 
+// discoveryReport is where the addresses come from, and how the looking goes.
+type discoveryReport struct {
+	From      string     `json:"from"`
+	Endpoints int        `json:"endpoints"`
+	Changed   *time.Time `json:"changed,omitempty"`
+	Answered  *time.Time `json:"answered,omitempty"`
+	Failures  int64      `json:"failures"`
+	// Problem says what is wrong, and what is done about it.
+	Problem string `json:"problem,omitempty"`
+}
+
 type endpointReport struct {
 	URL                 string `json:"url"`
+	Zone                string `json:"zone,omitempty"`
 	Pending             int    `json:"pending"`
 	Idle                int    `json:"idleConnections"`
+	HTTP2               int    `json:"http2Connections,omitempty"`
 	ConsecutiveFailures int    `json:"consecutiveFailures"`
 	Ejected             bool   `json:"ejected"`
 	// BackIn is how long an ejected endpoint stays out.
 	BackIn string `json:"backIn,omitempty"`
+	// Health is what its health check says: healthy, not healthy, or not asked yet. Check is what the last question came to,
+	// unless that was a yes.
+	Health string `json:"health,omitempty"`
+	Check  string `json:"check,omitempty"`
 }
 
 func (p *admin) report() report {
@@ -181,23 +201,45 @@ func (s *service) report(f *fleet) serviceReport {
 		r.Typical = state.Typical.Round(10 * time.Microsecond).String()
 	}
 	r.Learned = abateadmin.Learned(s.guard)
-	r.Endpoints = f.report(now)
+	r.Endpoints, r.Discovery = f.report(now, &s.checkup), s.discoveryReport()
+	if f != nil {
+		r.Balance = balanceOf(f, now)
+	}
+	return r
+}
+
+// discoveryReport is nil where nothing is looked for.
+func (s *service) discoveryReport() *discoveryReport {
+	w := s.watcher.Load()
+	if w == nil {
+		return nil
+	}
+	status := w.Status()
+	r := &discoveryReport{From: status.From, Endpoints: status.Endpoints, Failures: status.Failures,
+		Problem: status.Problem()}
+	if !status.Answered.IsZero() {
+		r.Changed, r.Answered = &status.Changed, &status.Answered
+	}
 	return r
 }
 
 // report shows the endpoints. A nil fleet has none.
-func (f *fleet) report(now time.Duration) []endpointReport {
+func (f *fleet) report(now time.Duration, u *checkup) []endpointReport {
 	all := []endpointReport{}
 	if f == nil {
 		return all
 	}
 	for i, e := range f.endpoints {
 		o := f.balancer.Endpoint(i, now)
-		er := endpointReport{URL: e.url, Pending: o.Pending, Idle: e.pool.size(),
+		er := endpointReport{URL: e.url, Pending: o.Pending, Idle: e.pool.size(), HTTP2: e.http2.size(),
 			ConsecutiveFailures: o.ConsecutiveFailures, Ejected: o.Ejected}
+		if i < len(f.zones) {
+			er.Zone = f.zones[i]
+		}
 		if o.Ejected {
 			er.BackIn = (o.EjectedUntil - now).Round(time.Millisecond).String()
 		}
+		er.Health, er.Check = u.health(e)
 		all = append(all, er)
 	}
 	return all

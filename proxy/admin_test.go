@@ -88,6 +88,7 @@ type shape struct {
 			URL      string `json:"url"`
 			Pending  int    `json:"pending"`
 			Idle     int    `json:"idleConnections"`
+			HTTP2    int    `json:"http2Connections"`
 			Failures int    `json:"consecutiveFailures"`
 			Ejected  bool   `json:"ejected"`
 			BackIn   string `json:"backIn"`

@@ -33,6 +33,7 @@ type gateReport struct {
 	Tokens    int              `json:"bearerTokens,omitempty"`
 	Learned   []string         `json:"learned,omitempty"` // see serviceReport
 	Endpoints []endpointReport `json:"endpoints"`
+	Discovery *discoveryReport `json:"discovery,omitempty"`
 }
 
 type shedReport struct {
@@ -97,7 +98,8 @@ func (w *watchpost) report() gateReport {
 		if now.tokens != nil && now.tokens.value.Load() != nil {
 			r.Tokens = now.tokens.value.Load().Len()
 		}
-		r.Endpoints = now.service.fleet.Load().report(core.Now())
+		r.Endpoints = now.service.fleet.Load().report(core.Now(), &now.service.checkup)
+		r.Discovery = now.service.discoveryReport()
 	}
 	return r
 }

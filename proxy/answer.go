@@ -16,9 +16,9 @@ type answer struct {
 	req    *request
 	body   *content
 	tries  *tries
-	fleet  *fleet
-	chosen int // the endpoint
-	picked bool
+	to     *endpoint
+	begun  balance.Attempt // to it
+	picked bool            // it has not ended
 	result balance.Result
 	until  time.Duration // the end of the attempt's time, reading the answer included
 	sent   bool          // a byte of the request may have reached the service
@@ -40,8 +40,6 @@ type answer struct {
 	cancelled atomic.Bool // a copy has won
 	rests     bool        // its call waits for another attempt: until is how much time is left
 }
-
-func (a *answer) endpoint() *endpoint { return a.fleet.endpoints[a.chosen] }
 
 // begin points a at the content after the head.
 func (a *answer) begin() {
@@ -138,7 +136,7 @@ func wake(a *answer, now time.Duration) {
 func (a *answer) settle(now time.Duration) {
 	if a.picked {
 		a.picked = false
-		a.fleet.balancer.Done(a.chosen, now, a.result)
+		a.begun.Done(now, a.result)
 	}
 }
 
@@ -172,7 +170,7 @@ func (a *answer) disconnect(now time.Duration, drain bool) {
 		c.hurried = false
 		c.nc.SetWriteDeadline(time.Time{})
 	}
-	a.endpoint().pool.put(c, now)
+	a.to.pool.put(c, now)
 }
 
 const (

@@ -15,7 +15,7 @@ import (
 // tries is how often a call has been sent, and where last. The copies of a hedged attempt share it.
 type tries struct {
 	mu   sync.Mutex // of copies
-	last int        // the endpoint of the last attempt, -1 for none
+	last *endpoint  // of the last attempt, nil for none
 	sent int
 }
 
@@ -23,7 +23,7 @@ type tries struct {
 func (a *answer) renew(r *request, b *content, t *tries, until time.Duration, alone bool, told telling) {
 	fields, sent, lines := a.memory()
 	*a = answer{
-		req: r, body: b, tries: t, fleet: r.fleet, until: until, alone: alone,
+		req: r, body: b, tries: t, until: until, alone: alone,
 		head: requestHead{req: r, body: b, told: told, until: until},
 		resp: h1.Response{Fields: fields},
 		h2:   http2Answer{head: h2.Head{Fields: sent}, lines: lines},
@@ -46,8 +46,10 @@ func (a *answer) send(ctx context.Context, n int) error {
 	}
 	a.head.number = n
 	now := core.Now()
-	a.chosen, a.picked = a.tries.pick(a.fleet, now, a.alone), true
-	e := a.endpoint()
+	if !a.tries.pick(a, now) {
+		return a.req.route.service.noEndpoints()
+	}
+	e := a.to
 	if e.scheme == "h2c" || a.req.rpc {
 		return a.sendHTTP2(ctx)
 	}
@@ -126,12 +128,21 @@ func (a *answer) mayRepeat() bool {
 	return (a.req.again || !a.sent) && a.body.replayable() && !(a.body.once && a.sent) && a.req.ownsRetries()
 }
 
-// pick chooses the endpoint of an attempt, which may have copies beside it if it is not alone.
-func (t *tries) pick(f *fleet, now time.Duration, alone bool) int {
-	if !alone {
+// pick chooses the endpoint of an attempt, of those that there are by now. It reports false if there is none.
+func (t *tries) pick(a *answer, now time.Duration) bool {
+	if !a.alone {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 	}
-	t.last = f.balancer.Pick(now, randv2.Uint64(), t.last)
-	return t.last
+	f, avoid := a.req.route.service.newest(a.req.fleet), -1
+	if t.last != nil {
+		avoid = f.indexOf(t.last)
+	}
+	i, pending := f.balancer.Begin(now, randv2.Uint64(), avoid)
+	if i < 0 {
+		return false
+	}
+	a.to, a.begun, a.picked = f.endpoints[i], pending, true
+	t.last = a.to
+	return true
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -32,7 +31,7 @@ type guardedCall struct {
 // renew makes a new call of g, with the memory of the last.
 func (g *guardedCall) renew(r *request, b *content) {
 	fields, sent, lines := g.first.memory()
-	*g = guardedCall{req: r, body: b, tries: tries{last: -1}}
+	*g = guardedCall{req: r, body: b}
 	g.first.resp.Fields, g.first.h2.head.Fields, g.first.h2.lines = fields, sent, lines
 }
 
@@ -40,7 +39,14 @@ func (g *guardedCall) renew(r *request, b *content) {
 func (g *guardedCall) begin(policy *abate.Policy, now, until time.Duration) error {
 	r := g.req
 	if len(r.fleet.endpoints) == 0 {
-		return errNoUpstreams
+		patience := until
+		if policy.Timeout > 0 {
+			patience = min(patience, later(now, policy.Timeout))
+		}
+		if r.fleet = r.awaitEndpoints(patience); len(r.fleet.endpoints) == 0 {
+			return r.route.service.noEndpoints()
+		}
+		now = core.Now()
 	}
 	if r.rpc {
 		r.bound(policy, now, until)
@@ -54,6 +60,26 @@ func (g *guardedCall) begin(policy *abate.Policy, now, until time.Duration) erro
 	}
 	g.step = r.route.Guard.Begin(&g.machine, now, until)
 	return g.drive()
+}
+
+// awaitEndpoints waits for the first answer of discovery, until the request's time is up. It returns the newest fleet.
+func (r *request) awaitEndpoints(until time.Duration) *fleet {
+	s := r.route.service
+	w := s.watcher.Load()
+	if w == nil {
+		return r.fleet
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for now := core.Now(); now < until && !r.gone(); now = core.Now() {
+		timer.Reset(min(until-now, glance))
+		select {
+		case <-w.First():
+			return s.newest(r.fleet)
+		case <-timer.C:
+		}
+	}
+	return s.newest(r.fleet)
 }
 
 // drive makes the call. What the last attempt brought is in got. It stops early when an answer of gRPC has a message:
@@ -77,8 +103,6 @@ func (g *guardedCall) drive() error {
 		}
 	}
 }
-
-var errNoUpstreams = errors.New("the policy file names no upstreams for this service")
 
 // attempt sends the request once and has the call record how that went.
 func (g *guardedCall) attempt(until time.Duration) {

@@ -9,6 +9,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
+	"github.com/abate-go/abate/proxy/spread"
 )
 
 // Config is what a proxy is started with. What may change while it runs stands in the policy file.
@@ -25,6 +26,14 @@ type Config struct {
 	// and headers that tell who a user is. None means that all are believed.
 	TrustedPeers []netip.Prefix
 
+	// Zone is the zone in which the proxy runs, by the name that its services' endpoints have for it. "" means that
+	// nobody knows: no endpoint is preferred.
+	Zone string
+
+	// ServiceAccount is the folder with the files that the API server of Kubernetes asks for, for services with discovery
+	// of type kubernetes. "" means that of the pod, discovery.ServiceAccount.
+	ServiceAccount string
+
 	// ConnectTimeout bounds the making of a connection to an endpoint, TLS included. 0 means 1s.
 	ConnectTimeout time.Duration
 	// HeaderTimeout bounds how long a client may take to send the head of a request, from its first byte. 0 means 10s.
@@ -37,6 +46,12 @@ type Config struct {
 	// UpstreamIdleTimeout is how long a connection to an endpoint is kept without a request. 0 means 30s: below the 60s
 	// or more that servers usually keep theirs, so that the proxy is the one that closes.
 	UpstreamIdleTimeout time.Duration
+
+	// UpstreamMaxAge is how old a connection to an endpoint becomes, times the number of endpoints of its service: then
+	// another takes its place, and it ends with its last request. Behind an address may be a balancer of connections,
+	// and backends that it has got meanwhile are found by new connections only. Some live half as long, at random. 0
+	// means 8s; negative means for ever.
+	UpstreamMaxAge time.Duration
 
 	// MaxConnections is how many clients may be connected at once, over all addresses. One more waits until the
 	// connection of another ends; one that has been idle for a while is closed for it. 0 means as many as leave a
@@ -77,6 +92,7 @@ func (c *Config) defaults() {
 	orDuration(&c.IdleTimeout, 5*time.Minute)
 	orDuration(&c.StallTimeout, time.Minute)
 	orDuration(&c.UpstreamIdleTimeout, 30*time.Second)
+	orDuration(&c.UpstreamMaxAge, spread.Age)
 	c.MaxBufferedBody = cmp.Or(c.MaxBufferedBody, 64<<10)
 	c.StaleMemory = cmp.Or(c.StaleMemory, 64<<20)
 	c.CallTrees = cmp.Or(c.CallTrees, calltree.DefaultMost)

@@ -5,8 +5,9 @@
 //
 // The package has rooms, of which the lower know nothing of the upper (internal/tidy holds that). From the bottom up:
 //
-//   - the wire: bytes, fields, the clock (buffer.go, fields.go); and services, with their endpoints and the
-//     connections to them (route.go, post.go, transport.go, pool.go, http2_pool.go). The plane (plane.go) joins both:
+//   - the wire: bytes, fields, the clock (buffer.go, fields.go); and services, with their endpoints (fleet.go), where
+//     these are found (finding.go, package discovery), and the connections to them (route.go, post.go, transport.go,
+//     pool.go, http2_pool.go, package spread). The plane (plane.go) joins both:
 //     it is what all requests share.
 //   - the request (request.go): what a client asks for, and where it goes; its client (client.go) is an interface. At
 //     the gate of a protected service an arrival (arrival.go) is what is known of its sender, and a keyed (keyed.go)

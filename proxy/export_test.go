@@ -3,7 +3,22 @@ package proxy
 import "time"
 
 // The tests wait longer than the proxy does for what comes a moment later: the machine may stand still in between.
-func init() { headWait, messageWait = 2*time.Second, 2*time.Second }
+func init() { headWait, messageWait, lookEvery = 2*time.Second, 2*time.Second, 5*time.Millisecond }
+
+// Endpoints is how many endpoints a service has, and whether all of them are those.
+func (p *Proxy) Endpoints(service string, want map[string]bool) (n int, same bool) {
+	d, ok := p.plane.policies.Service(service)
+	if !ok {
+		return 0, false
+	}
+	f := p.plane.services.of(d.Guard, nil).fleetOf(&d)
+	for _, e := range f.endpoints {
+		if !want[e.addr] {
+			return len(f.endpoints), false
+		}
+	}
+	return len(f.endpoints), len(f.endpoints) == len(want)
+}
 
 // Clients is how many are connected.
 func (p *Proxy) Clients() int {

@@ -184,5 +184,5 @@ func (g *guardedCall) private(ctx context.Context) *guardedCall {
 	r.Fields = cloneFields(r.Fields)
 	body := &content{req: r, kind: b.kind, bytes: bytes.Clone(b.bytes), chunked: b.chunked,
 		trailer: cloneFields(b.trailer)}
-	return &guardedCall{req: r, body: body, tries: tries{last: -1}}
+	return &guardedCall{req: r, body: body}
 }

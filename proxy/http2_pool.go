@@ -13,17 +13,12 @@ import (
 
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
+	"github.com/abate-go/abate/proxy/spread"
 )
 
-const (
-	// busyStreams is how many streams a connection carries before another is made, as long as there are few
-	// connections: each has a goroutine that reads it, and a window that its streams share.
-	busyStreams = 100
-	// fewConns is how many connections are made for the load alone. More are made when the server allows no more streams.
-	fewConns = 8
-	// mostConns bounds them all.
-	mostConns = 256
-)
+// mostConns bounds the connections to one endpoint. More than spread.Few are made only when the server allows no more
+// streams on those there are.
+const mostConns = 256
 
 // errNoStreams is a server that takes none on a connection that has just been made. To make another would not help.
 var errNoStreams = errors.New("the server takes no streams, or is shutting down")
@@ -31,15 +26,16 @@ var errNoStreams = errors.New("the server takes no streams, or is shutting down"
 // errNoRoom is an endpoint whose connections are all full.
 var errNoRoom = errors.New("the server takes no more streams on 256 connections")
 
-// http2Pool is the connections to an endpoint that speak HTTP/2, the first made at the front: those behind it are
-// idle sooner.
+// http2Pool is the connections to an endpoint that speak HTTP/2.
 type http2Pool struct {
-	e      *endpoint
-	mu     sync.Mutex
-	conns  []*h2.Conn
-	dial   *dial         // under way, nil for none
-	again  time.Duration // when one more may be tried for the load alone, after one that failed
-	closed bool
+	e        *endpoint
+	mu       sync.Mutex
+	conns    []*h2.Conn
+	carriers []spread.Carrier // of each of conns
+	choice   spread.Pool
+	dial     *dial         // under way, nil for none
+	again    time.Duration // when one more may be tried that no call waits for, after one that failed
+	closed   bool
 }
 
 // breather is how long that is.
@@ -55,47 +51,79 @@ type dial struct {
 func (p *http2Pool) get(t *transport) (*h2.Conn, *dial, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c, more := p.pick()
-	if c == nil && p.dial == nil && len(p.conns) >= mostConns {
+	now := core.Now()
+	for i, c := range p.conns {
+		p.carriers[i].Streams = c.Streams()
+	}
+	choice := p.choice.Choose(p.carriers, now)
+	best, more := (*h2.Conn)(nil), choice.Dial && now >= p.again
+	if choice.Best >= 0 {
+		if best = p.conns[choice.Best]; !best.CanTake() {
+			best = p.withRoom()
+		}
+	}
+	if choice.Drop >= 0 && p.conns[choice.Drop] != best {
+		p.retire(choice.Drop)
+	}
+	if best == nil && p.dial == nil && len(p.conns) >= mostConns {
 		return nil, nil, errNoRoom
 	}
-	if p.dial == nil && more {
+	if p.dial == nil && (more || best == nil) {
 		p.dial = &dial{done: make(chan struct{})}
 		go p.connect(p.dial, t)
 	}
-	return c, p.dial, nil
+	return best, p.dial, nil
 }
 
-// pick chooses a connection with room, nil if there is none, and reports whether to make another. One that is wanted
-// for the load alone is not waited for: it may not come about. mu is held.
-func (p *http2Pool) pick() (best *h2.Conn, more bool) {
+// withRoom is the connection with the fewest streams of those that take one more, nil if there is none. mu is held.
+func (p *http2Pool) withRoom() (best *h2.Conn) {
 	least := 0
 	for _, c := range p.conns {
-		n, room := c.Room()
-		switch {
-		case !room:
-			continue
-		case n < busyStreams:
-			return c, false
-		}
-		if best == nil || n < least {
+		if n, room := c.Room(); room && (best == nil || n < least) {
 			best, least = c, n
 		}
 	}
-	return best, best == nil || len(p.conns) < fewConns && core.Now() >= p.again
+	return best
 }
 
+// retire takes a connection out, which ends with its last stream. mu is held.
+func (p *http2Pool) retire(i int) {
+	c := p.conns[i]
+	p.remove(func(other *h2.Conn) bool { return other == c })
+	go c.Drain() // it has forget called, which wants mu
+}
+
+// remove takes connections out. mu is held.
+func (p *http2Pool) remove(which func(*h2.Conn) bool) {
+	n := 0
+	for i, c := range p.conns {
+		if !which(c) {
+			p.conns[n], p.carriers[n] = c, p.carriers[i]
+			n++
+		}
+	}
+	clear(p.conns[n:])
+	p.conns, p.carriers = p.conns[:n], p.carriers[:n]
+}
+
+// connect makes a connection, in the place of one that is too old if there is one.
 func (p *http2Pool) connect(d *dial, t *transport) {
 	defer close(d.done)
 	c, err := p.e.connectHTTP2(t, p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dial = nil
+	now := core.Now()
 	if err != nil {
-		d.err, p.again = err, later(core.Now(), breather)
+		d.err, p.again = err, later(now, breather)
 		return
 	}
+	if old := spread.Old(p.carriers, now); old >= 0 {
+		p.retire(old)
+		p.choice.Replaced()
+	}
 	p.conns = append(p.conns, c)
+	p.carriers = append(p.carriers, spread.Carrier{Made: now, Until: p.e.endOfLife(t, now)})
 	if p.tidy(); t.life.Err() != nil {
 		go c.Close() // it has forget called, which wants mu
 	}
@@ -103,7 +131,7 @@ func (p *http2Pool) connect(d *dial, t *transport) {
 
 // tidy takes out connections that have ended. mu is held.
 func (p *http2Pool) tidy() {
-	p.conns = slices.DeleteFunc(p.conns, func(c *h2.Conn) bool {
+	p.remove(func(c *h2.Conn) bool {
 		select {
 		case <-c.Done():
 			return true
@@ -117,13 +145,19 @@ func (p *http2Pool) tidy() {
 func (p *http2Pool) forget(c *h2.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.conns = slices.DeleteFunc(p.conns, func(other *h2.Conn) bool { return other == c })
+	p.remove(func(other *h2.Conn) bool { return other == c })
 }
 
 func (p *http2Pool) isClosed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.closed
+}
+
+func (p *http2Pool) size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
 }
 
 // sweep ends connections that have been idle since before then.

@@ -40,7 +40,7 @@ func (a *answer) await(ctx context.Context, d *dial) error {
 // message. A connection that turns out to be ending is nobody's failure: once the request goes to another, as over
 // HTTP/1.1.
 func (a *answer) sendHTTP2(ctx context.Context) error {
-	h, e := &a.h2, a.endpoint()
+	h, e := &a.h2, a.to
 	h.began = core.Now()
 	h.lines = a.head.http2(&h.head, h.lines, e)
 	for stale := 0; ; {

@@ -55,8 +55,9 @@ type gateState struct {
 	Tokens    int      `json:"bearerTokens"`
 	Learned   []string `json:"learned"`
 	Endpoints []struct {
-		URL  string `json:"url"`
-		Idle int    `json:"idleConnections"`
+		URL   string `json:"url"`
+		Idle  int    `json:"idleConnections"`
+		HTTP2 int    `json:"http2Connections"`
 	} `json:"endpoints"`
 }
 

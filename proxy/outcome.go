@@ -100,6 +100,13 @@ func (x *exchange) unreachable(err error) {
 	switch {
 	case err == errNoUpstreams:
 		p.Reason, p.Cause = "no-upstreams", ""
+	case errors.As(err, new(*noEndpointsError)):
+		p.Status, p.Reason, p.Cause = http.StatusServiceUnavailable, "no-endpoints", ""
+		p.Type = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+		p.wait, p.RetryAfter = x.retryAfter(nil)
+		if x.req.discreet() {
+			p.Detail = x.req.service() + ": it has no endpoints at the moment"
+		}
 	case exhausted.Own(err):
 		p.Status, p.Reason, p.Cause = http.StatusServiceUnavailable, exhaustedReason, ""
 		p.Type = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"

@@ -37,11 +37,12 @@ func (p *pool) get() *upstreamConn {
 	}
 }
 
-// put keeps a connection for the next request.
+// put keeps a connection for the next request, unless its life is over: see package spread. It ends here, between two
+// requests, where nobody can miss it.
 func (p *pool) put(c *upstreamConn, now time.Duration) {
 	c.idleSince = now
 	p.mu.Lock()
-	keep := !p.closed && len(p.idle) < maxIdle
+	keep := !p.closed && len(p.idle) < maxIdle && now < c.until
 	if keep {
 		p.idle = append(p.idle, c)
 	}

@@ -45,7 +45,11 @@ func New(c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
-	if err := registry.Register(ownMetrics{&p.lobby, &p.plane.out.upstreamSlots}); err != nil {
+	if err := errors.Join(registry.Register(ownMetrics{&p.lobby, &p.plane.out.upstreamSlots}),
+		registry.Register(discoveryMetrics{&p.plane.services})); err != nil {
+		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	}
+	if err := registry.Register(checkupMetrics{&p.plane.services}); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	p.lobby.init(&p.plane)
@@ -55,7 +59,7 @@ func New(c Config) (*Proxy, error) {
 		return nil, errors.Join(err, p.keyFiles.Close())
 	}
 	p.plane.out.init(p.plane.life, &c, p.plane.clock, more, p.plane.services.sweepIdle)
-	p.plane.services.init(p.plane.policies, c.UpstreamIdleTimeout, metrics, &p.entrances.secrets)
+	p.plane.services.init(p.plane.policies, &c, metrics, &p.entrances.secrets)
 	if err := errors.Join(p.keyFiles.Err(), p.entrances.prepare(), errors.Join(p.admin.refresh()...)); err != nil {
 		p.entrances.instances.close()
 		return nil, errors.Join(err, p.keyFiles.Close())
@@ -91,6 +95,9 @@ func (p *Proxy) prepare() {
 		if g, ok := policies.Gate(name); ok {
 			services.addGate(g)
 			p.admin.page.AddGate(g)
+			if d, ok := policies.Behind(name); ok && d.Policy.Discovery.Enabled() {
+				services.of(d.Guard, g).fleetOf(&d)
+			}
 		}
 	}
 }
@@ -126,7 +133,7 @@ func (p *Proxy) tick() {
 			p.prepare()
 			p.follow()
 			p.plane.trees.Sweep()
-			p.plane.services.tick(core.Now(), p.admin.page)
+			p.plane.services.tick(core.Now(), &p.plane, p.admin.page)
 		}
 	}
 }

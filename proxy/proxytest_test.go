@@ -60,7 +60,7 @@ func start(t testing.TB, policyYAML string, change ...func(*proxy.Config)) *runn
 	t.Helper()
 	r := &running{t: t, file: filepath.Join(t.TempDir(), "policy.yaml")}
 	r.write(policyYAML)
-	c := proxy.Config{Policy: r.file, Log: slog.New(slog.DiscardHandler), ConnectTimeout: patience / 4,
+	c := proxy.Config{Policy: r.file, Log: slog.New(slog.DiscardHandler), ConnectTimeout: patience / 4, UpstreamMaxAge: -1,
 		Sharing: sharing.Redis(trial.Start)}
 	for _, f := range change {
 		f(&c)
@@ -120,6 +120,7 @@ type guardState struct {
 		URL     string `json:"url"`
 		Pending int    `json:"pending"`
 		Idle    int    `json:"idleConnections"`
+		HTTP2   int    `json:"http2Connections"`
 		Ejected bool   `json:"ejected"`
 	} `json:"endpoints"`
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,8 +11,8 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/inbound"
-	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy/discovery"
 )
 
 // service is what the proxy keeps for a guard: its endpoints, and the metrics of its routes.
@@ -23,18 +22,10 @@ type service struct {
 	gate     *inbound.Gate // before it, nil for a call that goes out
 	owner    []byte        // its name as the owner of an allowance, behind the number
 	fleet    atomic.Pointer[fleet]
-	mu       sync.Mutex // held while another fleet is made
-	stats    sync.Map   // label of a route to *abateprom.Endpoint
-}
-
-// fleet is the endpoints of a service under one policy. It is made anew when a request comes with another one:
-// comparing one pointer is all that reloads cost a request.
-type fleet struct {
-	policy    *policyfile.Policy
-	load      uint64 // the number of the policy file's load
-	previous  *fleet // for requests that were routed just before this one was made; it has none itself
-	balancer  *balance.Balancer
-	endpoints []*endpoint
+	mu       sync.Mutex                        // held while another fleet is made
+	watcher  atomic.Pointer[discovery.Watcher] // of its addresses, nil for none; changed under mu
+	checkup  checkup
+	stats    sync.Map // label of a route to *abateprom.Endpoint
 }
 
 // services is what the proxy keeps for the guards and gates of the policy file, those of files before it included.
@@ -45,10 +36,12 @@ type services struct {
 	secrets  *secrets // of gates
 	guards   sync.Map // *abate.Guard to *service
 	posts    sync.Map // *inbound.Gate to *watchpost
+	finding  finding
 }
 
-func (l *services) init(p *policyfile.Set, idle time.Duration, m *abateprom.Metrics, s *secrets) {
-	l.policies, l.idle, l.metrics, l.secrets = p, idle, m, s
+func (l *services) init(p *policyfile.Set, c *Config, m *abateprom.Metrics, s *secrets) {
+	l.policies, l.idle, l.metrics, l.secrets = p, c.UpstreamIdleTimeout, m, s
+	l.finding = finding{log: c.Log, zone: c.Zone, cluster: discovery.Cluster{Folder: c.ServiceAccount}}
 }
 
 // of returns what is kept for a guard, which may have a gate before it.
@@ -65,13 +58,16 @@ func (l *services) of(g *abate.Guard, gate *inbound.Gate) *service {
 }
 
 // tick closes connections that nobody uses, and takes what the policy file has no more off the page.
-func (l *services) tick(now time.Duration, page *abateadmin.Page) {
+func (l *services) tick(now time.Duration, p *plane, page *abateadmin.Page) {
 	l.guards.Range(func(_, kept any) bool {
 		s := kept.(*service)
 		if s.listed() {
 			s.sweep(now - l.idle)
+			s.checkup.follow(s, &p.out, p.config.Log)
 		} else {
+			s.checkup.end(s)
 			s.sweep(now) // nothing is sent to it any more
+			s.seekNot()
 			page.Remove(s.guard)
 		}
 		return true
@@ -108,83 +104,6 @@ func (s *service) listed() (ok bool) {
 		_, ok = s.services.policies.Lookup(s.guard.Name())
 	}
 	return ok
-}
-
-// fleetOf is the endpoints for a request with that destination.
-func (s *service) fleetOf(d *policyfile.Destination) *fleet {
-	if f := s.fleet.Load(); f != nil && f.policy == d.Policy {
-		return f
-	}
-	return s.muster(d)
-}
-
-// muster makes the fleet of a new policy. Endpoints that were there stay, with their connections and their record. A
-// request that was routed by the policy before still gets the fleet of that one: none is lost to a reload.
-func (s *service) muster(d *policyfile.Destination) *fleet {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.fleet.Load()
-	switch {
-	case before == nil:
-		before = new(fleet)
-	case before.policy == d.Policy:
-		return before
-	case before.previous != nil && before.previous.policy == d.Policy:
-		return before.previous
-	}
-	f, kept := newFleet(d, before)
-	if before.load > d.Load { // a request that was held up over several reloads: a fleet for it alone
-		f.retire(before)
-		return f
-	}
-	if before.balancer != nil {
-		f.balancer.Carry(before.balancer, kept)
-		f.previous = &fleet{policy: before.policy, load: before.load, balancer: before.balancer, endpoints: before.endpoints}
-	}
-	s.fleet.Store(f)
-	before.retire(f)
-	return f
-}
-
-// newFleet makes a fleet of the endpoints that there were and of new ones; kept tells which of those before each is, -1
-// for none.
-func newFleet(d *policyfile.Destination, before *fleet) (f *fleet, kept []int) {
-	f = &fleet{policy: d.Policy, load: d.Load, balancer: balance.New(d.Policy.OutlierDetection, len(d.Policy.Upstreams))}
-	f.balancer.Weigh(d.Policy.Weights)
-	for _, raw := range d.Policy.Upstreams {
-		i := slices.IndexFunc(before.endpoints, func(e *endpoint) bool { return e.url == raw })
-		if kept = append(kept, i); i >= 0 {
-			f.endpoints = append(f.endpoints, before.endpoints[i])
-		} else {
-			f.endpoints = append(f.endpoints, newEndpoint(raw))
-		}
-	}
-	return f, kept
-}
-
-// retire closes the endpoints that are not in the next fleet.
-func (f *fleet) retire(next *fleet) {
-	for _, e := range f.endpoints {
-		if !slices.Contains(next.endpoints, e) {
-			e.close()
-		}
-	}
-}
-
-func (s *service) close() {
-	if f := s.fleet.Load(); f != nil {
-		f.retire(&fleet{})
-	}
-}
-
-// sweep closes connections that have been idle since before then.
-func (s *service) sweep(then time.Duration) {
-	if f := s.fleet.Load(); f != nil {
-		for _, e := range f.endpoints {
-			e.pool.sweep(then)
-			e.http2.sweep(then)
-		}
-	}
 }
 
 // endpointStats are the metrics of a route, resolved once.

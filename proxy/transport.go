@@ -18,11 +18,13 @@ type transport struct {
 	life           context.Context // of connections that no single attempt owns
 	http2          h2.Config
 	upstreamSlots  upstreamSlots
-	idle           func() // closes connections that nobody uses
+	age            time.Duration // of connections, if there is one endpoint: see spread.Life
+	idle           func()        // closes connections that nobody uses
 }
 
 func (t *transport) init(life context.Context, c *Config, clock instant, most int, idle func()) {
 	t.connectTimeout, t.stallTimeout, t.clock, t.life, t.idle = c.ConnectTimeout, c.StallTimeout, clock, life, idle
+	t.age = c.UpstreamMaxAge
 	t.http2 = h2.Config{
 		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout,
 		StallTimeout: c.StallTimeout,

@@ -84,7 +84,7 @@ func (a *answer) hurry(c *upstreamConn) {
 // roundTrip sends the request on a connection and reads the head of the answer.
 func (a *answer) roundTrip() error {
 	c := a.conn
-	c.out = a.head.appendRequest(c.out[:0], a.endpoint())
+	c.out = a.head.appendRequest(c.out[:0], a.to)
 	body := a.body
 	if body.kind == inMemory {
 		c.out = body.appendTo(c.out)

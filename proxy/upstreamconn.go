@@ -21,8 +21,9 @@ type upstreamConn struct {
 	out       []byte // what an attempt writes, built here
 	readBy    time.Duration
 	idleSince time.Duration
-	hurried   bool // writes have a deadline, which the next request must not inherit
-	cut       bool // a request was not written to its end: what follows would be taken for the rest
+	until     time.Duration // the end of its life
+	hurried   bool          // writes have a deadline, which the next request must not inherit
+	cut       bool          // a request was not written to its end: what follows would be taken for the rest
 
 	turn   func(fd uintptr) bool // converse's; made once, so that a request allocates nothing
 	asked  bool                  // the request has been written, or a part of it
@@ -38,7 +39,7 @@ func (e *endpoint) connect(ctx context.Context, t *transport, now, until time.Du
 	if err != nil {
 		return nil, err
 	}
-	c := &upstreamConn{nc: nc}
+	c := &upstreamConn{nc: nc, until: e.endOfLife(t, now)}
 	c.tcp, _ = nc.(*net.TCPConn)
 	if c.tcp != nil && rawSockets {
 		c.raw, _ = c.tcp.SyscallConn()

@@ -15,7 +15,7 @@ import (
 
 // elsewhere are the sections that have an Enabled and are no policies of a guard or gate: adapters and the proxy read
 // them.
-var elsewhere = []string{"fallback", "outlierDetection", "kafka", "tls", "authentication"}
+var elsewhere = []string{"fallback", "outlierDetection", "healthCheck", "kafka", "tls", "authentication"}
 
 func TestEverySectionIsRegisteredAndDescribed(t *testing.T) {
 	everySection(t, registry.Guard[:])

@@ -34,7 +34,7 @@ var known = spread{
 		"policy/ratelimit":   17,
 		"policy/recycle":     1,
 		"policy/redelivery":  40,
-		"policy/retry":       15,
+		"policy/retry":       16, // proxy/discovery waits by it between two looks
 		"policy/shed":        28,
 		"policy/throttle":    4,
 	},

@@ -21,7 +21,7 @@ var rooms = map[string][]room{
 	"proxy": {
 		{"the wire", "backlog_linux backlog_other buffer clock config fields grpcstatus lendingconn " +
 			"loglines sharing socket_blind socket_linux socket_other socket_unix tunnel watched"},
-		{"services", "endpoint http2_pool pool post route secrets transport upstreamconn upstreamslots"},
+		{"services", "endpoint finding fleet http2_pool pool post route secrets transport upstreamconn upstreamslots"},
 		{"the plane", "plane"},
 		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers"},
 		{"its content", "content http2_feed upload"},
@@ -31,7 +31,7 @@ var rooms = map[string][]room{
 		{"the transfer", "degrade keyedpass transfer transfer_grpc transfer_raw"},
 		{"the exchange", "accesslog claim exchange ingress outcome"},
 		{"clients", "clientsocket conn conn_client http2 output requestbody"},
-		{"the lobby", "clientslots door lobby metrics"},
+		{"the lobby", "clientslots discoverymetrics door lobby metrics"},
 		{"administration", "admin adminauth admingates adminpage entrances health instances"},
 		{"the proxy", "doc proxy"},
 	},

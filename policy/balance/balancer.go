@@ -2,7 +2,6 @@ package balance
 
 import (
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -24,14 +23,15 @@ const (
 // use it. All methods are safe for concurrent use. Where they are given a time that is older than one they have seen,
 // what has happened since stays as it is.
 type Balancer struct {
-	endpoints []endpoint
+	endpoints []*endpoint
 	config    Config
 	mayBeOut  int   // endpoints out at once
 	limit     int64 // failures in a row
 
 	choice atomic.Pointer[choice]
-	mu     sync.Mutex // guards the lower half of each endpoint, what follows, and every change of choice
+	line   *line
 	ramps  ramps
+	zones  *zones // nil: none is preferred
 }
 
 // New returns a balancer over the endpoints 0 to endpoints-1, all in the choice. Values of c outside their range are
@@ -39,22 +39,52 @@ type Balancer struct {
 func New(c Config, endpoints int) *Balancer {
 	c = c.WithDefaults()
 	n := max(endpoints, 0)
-	b := &Balancer{endpoints: make([]endpoint, n), config: c, mayBeOut: c.mayBeOut(n), limit: int64(c.ConsecutiveFailures)}
-	b.ramps = newRamps(c.SlowStart, n)
+	b := &Balancer{endpoints: make([]*endpoint, n), config: c, mayBeOut: c.mayBeOut(n), limit: int64(c.ConsecutiveFailures),
+		line: new(line), ramps: newRamps(c.SlowStart)}
+	all := make([]endpoint, n)
+	for i := range b.endpoints {
+		b.endpoints[i], all[i].ramp = &all[i], warm
+		all[i].position.Store(int32(i))
+	}
+	b.line.newest.Store(b)
 	b.choose(0)
 	return b
 }
 
 // Pick chooses the endpoint of the next attempt, which counts as pending until Done: of two endpoints drawn at random
-// from those that are not ejected, the one with fewer attempts pending, or the first drawn where that is equal. rnd are
-// 64 uniform random bits. avoid is the endpoint just tried, -1 for none; it is chosen only if all others are ejected.
-// Pick returns -1 if the balancer has no endpoints. It takes no lock, unless an endpoint's ejection is over.
+// from those that are in the choice, the one with fewer attempts pending, or the first drawn where that is equal. rnd
+// are 64 uniform random bits. avoid is the endpoint just tried, -1 for none; it is chosen only if all others are out of
+// the choice. Pick returns -1 if the balancer has no endpoints. It takes no lock, unless an endpoint's ejection is over,
+// or it is time to look at zones.
 func (b *Balancer) Pick(now time.Duration, rnd uint64, avoid int) int {
-	i := b.at(now).draw(b.endpoints, rnd, avoid)
-	if i >= 0 {
-		b.endpoints[i].begun.Add(1)
+	c := b.at(now)
+	at := c.draw(rnd, avoid)
+	if at < 0 {
+		return -1
 	}
-	return i
+	m := &c.in[at]
+	m.begun.Add(1)
+	if c.timed {
+		m.starts.Add(int64(now))
+	}
+	return int(m.i)
+}
+
+// Begin is Pick, and returns the attempt too, where there are endpoints: to end it by its own Done keeps only its
+// endpoint in memory, and not the balancer, which may be one of thousands while a stream lasts.
+func (b *Balancer) Begin(now time.Duration, rnd uint64, avoid int) (i int, a Attempt) {
+	i = b.Pick(now, rnd, avoid)
+	if i >= 0 {
+		a = Attempt{b.endpoints[i], b.line, b.zones != nil}
+	}
+	return i, a
+}
+
+// Attempt is one that Begin has begun.
+type Attempt struct {
+	e     *endpoint
+	line  *line
+	timed bool
 }
 
 // Done ends an attempt for which Pick returned i. Call it once for each. It panics if none is pending on i, as
@@ -62,9 +92,17 @@ func (b *Balancer) Pick(now time.Duration, rnd uint64, avoid int) int {
 // Failure unless it ejects the endpoint, ends ejections that have not helped, or the endpoint has been ejected lately.
 //
 // Results that arrive while the endpoint is ejected change nothing, whether the attempt began before the ejection or
-// not.
+// not. After a change of the endpoints they count for the balancer that has carried on.
 func (b *Balancer) Done(i int, now time.Duration, r Result) {
-	e := &b.endpoints[i]
+	Attempt{b.endpoints[i], b.line, b.zones != nil}.Done(now, r)
+}
+
+// Done ends the attempt, as Balancer.Done does. Call it once.
+func (a Attempt) Done(now time.Duration, r Result) {
+	e := a.e
+	if a.timed {
+		e.ends.Add(int64(now))
+	}
 	if ended := e.ended.Add(1); ended > e.begun.Load() {
 		e.ended.Add(-1)
 		panic("balance: Done without a pending attempt")
@@ -75,25 +113,49 @@ func (b *Balancer) Done(i int, now time.Duration, r Result) {
 			e.streak.Store(0)
 		}
 	case Failure:
-		b.failed(i, now)
+		e.failures.Add(1)
+		a.line.newest.Load().failed(e, now)
+	default:
+		e.neutrals.Add(1)
 	}
 }
 
-func (b *Balancer) failed(i int, now time.Duration) {
-	e, c := &b.endpoints[i], b.at(now)
+// failed notes a failure of an endpoint that may be one of b.
+func (b *Balancer) failed(e *endpoint, now time.Duration) {
+	c := b.at(now)
 	streak := e.streak.Add(1)
-	out := len(b.endpoints) - len(c.in)
-	if e.lately.Load() || streak >= b.limit && (out < b.mayBeOut && b.othersDoBetter(c, i) || out > 0 && b.allFail(c)) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
+	i := b.number(e)
+	if i < 0 {
+		return
+	}
+	if e.lately.Load() || streak >= b.limit && (b.room(c, e) && b.othersDoBetter(c, i) || c.ejected > 0 && b.allFail(c)) {
+		b.line.mu.Lock()
+		defer b.line.mu.Unlock()
 		b.consider(i, now)
 	}
 }
 
+// number is which endpoint of b e is, -1 for none.
+func (b *Balancer) number(e *endpoint) int {
+	if i := int(e.position.Load()); i < len(b.endpoints) && b.endpoints[i] == e {
+		return i
+	}
+	return -1
+}
+
+// room reports whether one more endpoint may be ejected. Where its health check speaks against it, too, so may all but
+// the last.
+func (b *Balancer) room(c *choice, e *endpoint) bool {
+	if b.mayBeOut == 0 {
+		return false
+	}
+	return c.counted < b.mayBeOut || e.unhealthy.Load() && c.ejected < len(b.endpoints)-1
+}
+
 // othersDoBetter reports whether an endpoint in the choice, other than i, has not failed last.
 func (b *Balancer) othersDoBetter(c *choice, i int) bool {
-	for _, other := range c.in {
-		if int(other) != i && b.endpoints[other].streak.Load() == 0 {
+	for k := range c.in {
+		if m := &c.in[k]; int(m.i) != i && m.streak.Load() == 0 {
 			return true
 		}
 	}
@@ -102,8 +164,8 @@ func (b *Balancer) othersDoBetter(c *choice, i int) bool {
 
 // allFail reports whether each endpoint in the choice has failed as often in a row as one that is ejected.
 func (b *Balancer) allFail(c *choice) bool {
-	for _, i := range c.in {
-		if b.endpoints[i].streak.Load() < b.limit {
+	for k := range c.in {
+		if c.in[k].streak.Load() < b.limit {
 			return false
 		}
 	}
@@ -113,17 +175,16 @@ func (b *Balancer) allFail(c *choice) bool {
 // consider notes a failure and ejects endpoint i if it is time to and allowed. What is counted while it is out is
 // forgotten when it comes back. When those that are left all fail, ejections have not helped, and end.
 func (b *Balancer) consider(i int, now time.Duration) {
-	e, c := &b.endpoints[i], b.choice.Load()
+	e, c := b.endpoints[i], b.choice.Load()
 	if e.out {
 		return
 	}
 	e.forgive(now, b.config.BaseEjectionTime)
-	out := len(b.endpoints) - len(c.in)
-	if out > 0 && b.allFail(c) {
+	if c.ejected > 0 && b.allFail(c) {
 		b.allBack(now)
 		return
 	}
-	if e.streak.Load() < b.limit || e.sinceReturn() < b.limit || out >= b.mayBeOut || !b.othersDoBetter(c, i) {
+	if e.streak.Load() < b.limit || e.sinceReturn() < b.limit || !b.room(c, e) || !b.othersDoBetter(c, i) {
 		return
 	}
 	e.ejections++
@@ -138,50 +199,33 @@ func (b *Balancer) at(now time.Duration) *choice {
 	if c := b.choice.Load(); now < c.until {
 		return c
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.line.mu.Lock()
+	defer b.line.mu.Unlock()
 	c := b.choice.Load()
 	if now < c.until || c.until == never {
 		return c
 	}
-	for i := range b.endpoints {
-		if e := &b.endpoints[i]; e.out && now >= e.until {
-			e.comeBack()
-			b.ramps.begin(i, e.until)
+	if b.line.newest.Load() == b { // else another one decides
+		for _, e := range b.endpoints {
+			if e.out && now >= e.until {
+				e.comeBack()
+				b.ramps.begin(e, e.until)
+			}
 		}
+		b.look(now)
 	}
 	return b.choose(now)
 }
 
 // allBack ends all ejections, at once: what is left cannot do it alone.
 func (b *Balancer) allBack(now time.Duration) {
-	for i := range b.endpoints {
-		if e := &b.endpoints[i]; e.out {
+	for _, e := range b.endpoints {
+		if e.out {
 			e.until = min(e.until, now)
 			e.comeBack()
 		}
 	}
 	b.choose(now)
-}
-
-// choose puts the choice together anew, as it is at a time. Called with the lock, or before anybody else knows the
-// balancer.
-func (b *Balancer) choose(now time.Duration) *choice {
-	n := len(b.endpoints)
-	c := &choice{in: make([]int32, 0, n), position: make([]int32, n), until: never}
-	for i := range b.endpoints {
-		e := &b.endpoints[i]
-		c.position[i] = -1
-		if e.out {
-			c.until = min(c.until, e.until)
-			continue
-		}
-		c.position[i] = int32(len(c.in))
-		c.in = append(c.in, int32(i))
-	}
-	c.weigh(&b.ramps, now)
-	b.choice.Store(c)
-	return c
 }
 
 const never = time.Duration(math.MaxInt64)

@@ -42,15 +42,34 @@ func BenchmarkFailure(b *testing.B) {
 	})
 }
 
+// BenchmarkZones is BenchmarkPickDone where the own zone is preferred.
+func BenchmarkZones(b *testing.B) {
+	for _, n := range []int{4, 256} {
+		zones := make([]string, n)
+		for i := range zones {
+			zones[i] = thirds[i%3]
+		}
+		l := balance.New(three, n)
+		l.Locate("a", zones)
+		measure(b, fmt.Sprintf("%d", n), func(rnd uint64) {
+			l.Done(l.Pick(s, rnd, -1), s, balance.Success)
+		})
+	}
+}
+
 // BenchmarkReload is New and Carry.
 func BenchmarkReload(b *testing.B) {
-	for _, n := range []int{4, 256} {
+	for _, n := range []int{4, 256, 1000} {
 		b.Run(fmt.Sprintf("%d", n), func(b *testing.B) {
 			l, index := balance.New(three, n), make([]int, n)
+			for i := range index {
+				index[i] = i - 1
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				next := balance.New(three, n)
 				next.Carry(l, index)
+				l = next
 			}
 		})
 	}

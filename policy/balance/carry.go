@@ -3,77 +3,93 @@ package balance
 import (
 	"cmp"
 	"slices"
-	"time"
 )
 
-// Carry takes over what from knows, after a reload: endpoint i of b was endpoint index[i] of from. An index that from
-// does not have (-1), and one that is missing, is a new endpoint. Streaks and ejections carry over, the latter as far
-// as b's configuration allows: no more endpoints than it may eject, those that come back last, and none for longer than
-// its MaxEjectionTime. Attempts that are pending stay with from, and their results go to it. Call Carry before b
-// is used.
+// Carry takes over the endpoints that from has, after a reload or a change of the list: endpoint i of b was endpoint
+// index[i] of from. An index that from does not have (-1), and one that is missing, is a new endpoint. All that is known
+// of the others carries over: attempts pending, streaks, what health checks say, the own zone's record; and ejections as
+// far as b's configuration allows: no more endpoints than it may eject, those that come back last, and none for longer
+// than its MaxEjectionTime.
+//
+// Attempts for which from chose the endpoint end at from, and count for b. From then on b decides: from goes on choosing
+// for requests that know no better, as things stood then. Call Carry before b is used. It takes time and
+// memory in proportion to the number of endpoints, and nothing is kept of those that are gone once their attempts have
+// ended.
 func (b *Balancer) Carry(from *Balancer, index []int) {
-	was := from.records()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var out []int
-	for i := range min(len(b.endpoints), len(index)) {
-		if uint(index[i]) >= uint(len(was)) {
-			if len(was) > 0 {
-				b.ramps.begin(i, fromThere)
+	line := from.line
+	line.mu.Lock()
+	defer line.mu.Unlock()
+	if line.newest.Load().zones == nil { // nobody has counted
+		line.zone = evidence{}
+	}
+	b.line = line
+	n, taken, out := min(len(b.endpoints), len(index)), make([]bool, len(from.endpoints)), []int(nil)
+	for i := range b.endpoints {
+		if i >= n || uint(index[i]) >= uint(len(taken)) {
+			b.endpoints[i] = newEndpoint() // by itself: the others made with it are not needed
+			line.zone.meet(b.endpoints[i])
+			if len(taken) > 0 {
+				b.ramps.begin(b.endpoints[i], fromThere)
 			}
 			continue
 		}
-		if r := was[index[i]]; r.ramp != warm {
-			b.ramps.begin(i, r.ramp)
+		e := from.endpoints[index[i]]
+		if taken[index[i]] {
+			e = e.twin()
 		}
-		e := &b.endpoints[i]
-		e.take(was[index[i]], b.config)
-		if e.out {
+		taken[index[i]] = true
+		b.endpoints[i] = e
+		if e.suit(b.config); e.out {
 			out = append(out, i)
 		}
 	}
+	for i, e := range b.endpoints {
+		e.position.Store(int32(i))
+	}
+	line.newest.Store(b)
 	slices.SortStableFunc(out, func(x, y int) int {
 		return cmp.Compare(b.endpoints[y].until, b.endpoints[x].until)
 	})
-	for _, i := range out[min(len(out), b.mayBeOut):] {
-		b.endpoints[i].comeBack()
-		b.ramps.begin(i, fromThere)
+	kept, gone := 0, 0
+	for _, i := range out {
+		e := b.endpoints[i]
+		switch {
+		case e.unhealthy.Load() && b.config.Enabled() && gone < len(b.endpoints)-1:
+			gone++
+		case kept < b.mayBeOut && gone < len(b.endpoints)-1:
+			kept++
+			gone++
+		default:
+			e.comeBack()
+			b.ramps.begin(e, fromThere)
+		}
 	}
 	b.choose(fromThere) // the first attempt says what time it is
 }
 
-// record is what Carry takes over of an endpoint.
-type record struct {
-	streak, sinceReturn int64
-	out                 bool
-	multiplier          int32
-	ejections           uint32
-	since, until        time.Duration
-	ramp                time.Duration
+// twin is another endpoint that is known for the same, with nothing pending.
+func (e *endpoint) twin() *endpoint {
+	t := newEndpoint()
+	t.streak.Store(e.streak.Load())
+	t.begunAtBack = -e.sinceReturn()
+	t.multiplier, t.ejections, t.out, t.since, t.until = e.multiplier, e.ejections, e.out, e.since, e.until
+	t.lately.Store(e.lately.Load())
+	t.unhealthy.Store(e.unhealthy.Load())
+	t.ramp = e.ramp
+	return t
 }
 
-func (b *Balancer) records() []record {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := make([]record, len(b.endpoints))
-	for i := range b.endpoints {
-		e := &b.endpoints[i]
-		all[i] = record{e.streak.Load(), e.sinceReturn(), e.out, e.multiplier, e.ejections, e.since, e.until, warm}
-		if b.ramps.since != nil {
-			all[i].ramp = b.ramps.since[i]
-		}
+// suit cuts what an endpoint is known for to what another configuration allows.
+func (e *endpoint) suit(c Config) {
+	if c.SlowStart <= 0 {
+		e.ramp = warm
 	}
-	return all
-}
-
-func (e *endpoint) take(r record, c Config) {
-	e.streak.Store(r.streak)
-	e.begunAtBack = -r.sinceReturn
-	e.ejections, e.out, e.since, e.until = r.ejections, r.out, r.since, r.until
 	if !c.Enabled() {
+		e.multiplier = 0
+		e.lately.Store(false)
 		return
 	}
-	e.multiplier = min(r.multiplier, c.maxMultiplier())
+	e.multiplier = min(e.multiplier, c.maxMultiplier())
 	e.lately.Store(e.multiplier > 0)
 	if e.out {
 		e.until = min(e.until, later(e.since, c.MaxEjectionTime))

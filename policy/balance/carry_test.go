@@ -41,7 +41,7 @@ func TestAReloadCarriesEjectionsAndStreaks(t *testing.T) {
 	half, shorter := three, three
 	half.MaxEjectionShare = 0.5
 	shorter.BaseEjectionTime, shorter.MaxEjectionTime = 4*s, 7*s
-	streak := balance.EndpointState{ConsecutiveFailures: 2}
+	streak := balance.EndpointState{Pending: 2, ConsecutiveFailures: 2}
 	long := balance.EndpointState{Ejected: true, EjectedUntil: 75 * s, Ejections: 2, Multiplier: 2}
 	short := balance.EndpointState{Ejected: true, EjectedUntil: 65 * s, Ejections: 1, Multiplier: 1}
 	none := balance.EndpointState{}
@@ -80,6 +80,8 @@ func TestAReloadCarriesEjectionsAndStreaks(t *testing.T) {
 				t.Errorf("%s: endpoint %d: %+v, want %+v", tt.name, i, got, want)
 			}
 		}
+		from.Done(1, 60*s, balance.Neutral) // so that all are equally busy
+		from.Done(1, 60*s, balance.Neutral)
 		var chosen, free []int
 		if len(tt.want) == 0 {
 			continue
@@ -139,17 +141,63 @@ func TestTheMultiplierIsCutToTheNewMaximum(t *testing.T) {
 	}
 }
 
-func TestPendingAttemptsStayWithTheOldBalancer(t *testing.T) {
+func TestAttemptsUnderWayCountForTheNewBalancer(t *testing.T) {
 	from := storied(t)
-	b := balance.New(three, 4)
-	b.Carry(from, []int{0, 1, 2, 3})
-	from.Done(1, 61*s, balance.Failure)
-	from.Done(1, 61*s, balance.Success)
-	if got := from.Endpoint(1, 61*s); got.Pending != 0 || got.Ejections != 1 {
-		t.Errorf("old: %+v", got)
+	b := balance.New(three, 3)
+	b.Carry(from, []int{3, 1, 0})
+	if got, want := b.Endpoint(1, 61*s), (balance.EndpointState{Pending: 2, ConsecutiveFailures: 2}); got != want {
+		t.Errorf("before: %+v, want %+v", got, want)
 	}
-	if got, want := b.Endpoint(1, 61*s), (balance.EndpointState{ConsecutiveFailures: 2}); got != want {
-		t.Errorf("new: %+v, want %+v", got, want)
+	from.Done(1, 61*s, balance.Failure) // the third in a row
+	from.Done(1, 61*s, balance.Success)
+	if got, want := b.Endpoint(1, 61*s), (balance.EndpointState{Ejected: true, EjectedUntil: 71 * s, Ejections: 1,
+		Multiplier: 1}); got != want {
+		t.Errorf("after: %+v, want %+v", got, want)
+	}
+	if got := b.Pick(61*s, 0, -1); got != 2 {
+		t.Errorf("%d is chosen, which is out", got)
+	}
+}
+
+func TestAttemptsAtAnEndpointThatIsGoneEndForThemselves(t *testing.T) {
+	from := storied(t)
+	b := balance.New(three, 2)
+	b.Carry(from, []int{0, -1})
+	for range 2 {
+		from.Done(1, 61*s, balance.Failure)
+	}
+	for i := range 2 {
+		if got := b.Endpoint(i, 61*s); got != (balance.EndpointState{}) {
+			t.Errorf("endpoint %d: %+v", i, got)
+		}
+	}
+	if got := from.Endpoint(1, 61*s); got.Pending != 0 || got.Ejected {
+		t.Errorf("the one that is gone: %+v", got)
+	}
+}
+
+// A request may have been routed just before the change, and its balancer goes on for it.
+func TestABalancerThatWasReplacedGoesOnAsThingsStood(t *testing.T) {
+	from := balance.New(three, 3)
+	attempts(t, from, 0, 1, "FFF")
+	b := balance.New(three, 3)
+	b.Carry(from, []int{0, 1, 2})
+	attempts(t, b, 0, 2, "FFF")
+	for _, tt := range []struct {
+		at   time.Duration
+		want []float64
+	}{{s, []float64{0.5, 0, 0.5}}, {10 * s, []float64{1. / 3, 1. / 3, 1. / 3}}} {
+		wantShares(t, tt.at.String(), shares(from, 3, tt.at, -1, 1), tt.want)
+	}
+}
+
+func TestOneEndpointTwiceIsTwoEndpoints(t *testing.T) {
+	from := balance.New(three, 1)
+	from.Pick(0, 0, -1)
+	b := balance.New(three, 2)
+	b.Carry(from, []int{0, 0})
+	if one, two := b.Endpoint(0, 0).Pending, b.Endpoint(1, 0).Pending; one != 1 || two != 0 {
+		t.Errorf("%d and %d pending", one, two)
 	}
 }
 

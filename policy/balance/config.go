@@ -29,6 +29,11 @@ type Config struct {
 	// means the default, 0.5.
 	MaxEjectionShare float64 `yaml:"maxEjectionShare" range:"0.001..1" example:"0.5"`
 
+	// PanicThreshold is the share of the endpoints that must be left. When health checks and ejections leave fewer, checks
+	// are not believed: those whom only a check speaks against are in the choice again, and what becomes of their attempts
+	// decides. Range 0.001 to 1. Zero means the default, 0.5.
+	PanicThreshold float64 `yaml:"panicThreshold" range:"0.001..1" example:"0.5"`
+
 	// SlowStart is how long an endpoint that comes back, or is new after a reload, gets less than its share: an eighth of
 	// it at first, then steadily more. For services that are slow until their caches are warm. Range 0s to 1h. Default: 0,
 	// at once.
@@ -51,6 +56,7 @@ func (c Config) WithDefaults() Config {
 	c.MaxEjectionTime = within(c.MaxEjectionTime, 5*time.Minute, 10*time.Millisecond, 24*time.Hour)
 	c.MaxEjectionTime = max(c.MaxEjectionTime, c.BaseEjectionTime)
 	c.MaxEjectionShare = within(c.MaxEjectionShare, 0.5, 0.001, 1)
+	c.PanicThreshold = within(c.PanicThreshold, defaultPanic, 0.001, 1)
 	c.SlowStart = within(c.SlowStart, 0, 0, time.Hour)
 	return c
 }
@@ -76,6 +82,11 @@ func (c Config) mayBeOut(n int) int {
 	share := int(c.MaxEjectionShare*float64(n) + 1e-6)
 	return min(max(share, 1), n-1)
 }
+
+const defaultPanic = 0.5
+
+// panicThreshold is PanicThreshold, also where nothing is ejected.
+func (c Config) panicThreshold() float64 { return cmp.Or(c.PanicThreshold, defaultPanic) }
 
 // ejection is how long an ejection with that multiplier lasts.
 func (c Config) ejection(multiplier int32) time.Duration {

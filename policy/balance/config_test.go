@@ -11,11 +11,12 @@ import (
 func TestDefaults(t *testing.T) {
 	full := balance.Config{
 		ConsecutiveFailures: 5, BaseEjectionTime: 10 * s, MaxEjectionTime: 5 * time.Minute, MaxEjectionShare: 0.5,
+		PanicThreshold: 0.5,
 	}
 	low := balance.Config{ConsecutiveFailures: 1, BaseEjectionTime: 10 * time.Millisecond,
-		MaxEjectionTime: 10 * time.Millisecond, MaxEjectionShare: 0.001}
+		MaxEjectionTime: 10 * time.Millisecond, MaxEjectionShare: 0.001, PanicThreshold: 0.001}
 	high := balance.Config{ConsecutiveFailures: 1_000_000, BaseEjectionTime: time.Hour, MaxEjectionTime: 24 * time.Hour,
-		MaxEjectionShare: 1}
+		MaxEjectionShare: 1, PanicThreshold: 1}
 	with := func(c balance.Config, change func(*balance.Config)) balance.Config {
 		change(&c)
 		return c
@@ -30,9 +31,10 @@ func TestDefaults(t *testing.T) {
 		{"disabled", balance.Config{Disabled: true}, with(full, func(c *balance.Config) { c.Disabled = true })},
 		{"too low", balance.Config{
 			ConsecutiveFailures: -1, BaseEjectionTime: -1, MaxEjectionTime: math.MinInt64, MaxEjectionShare: math.Inf(-1),
+			PanicThreshold: math.Inf(-1),
 		}, low},
 		{"too high", balance.Config{ConsecutiveFailures: math.MaxInt, BaseEjectionTime: math.MaxInt64,
-			MaxEjectionTime: math.MaxInt64, MaxEjectionShare: 1.1}, high},
+			MaxEjectionTime: math.MaxInt64, MaxEjectionShare: 1.1, PanicThreshold: 7}, high},
 		{"not a number", with(full, func(c *balance.Config) {
 			c.MaxEjectionShare = math.NaN()
 		}), with(full, func(c *balance.Config) { c.MaxEjectionShare = 0.001 })},

@@ -5,8 +5,24 @@ import (
 	"time"
 )
 
-// endpoint is one cache line, so that attempts on different endpoints do not wait for each other.
+// endpoint is what is known of one endpoint, for as long as it is there: balancers that follow each other share it. Its
+// first half is one cache line, so that attempts on different endpoints do not wait for each other.
 type endpoint struct {
+	hot
+
+	// What a success need not touch.
+	failures  atomic.Int64 // attempts that failed
+	neutrals  atomic.Int64 // that said nothing
+	starts    atomic.Int64 // the sum of the times at which attempts began, with zones
+	ends      atomic.Int64 // and ended
+	position  atomic.Int32 // in the newest balancer, if it is there
+	unhealthy atomic.Bool  // says its health check
+
+	ramp time.Duration // when it began, see ramps; guarded
+	seen tally         // up to the last look at its zone; guarded
+}
+
+type hot struct {
 	// Two numbers that only grow instead of one that goes up and down: they cost the same, and begun also says how many
 	// attempts there were since the return.
 	begun, ended atomic.Int64
@@ -21,6 +37,8 @@ type endpoint struct {
 	until       time.Duration // the last ejection ends then
 	begunAtBack int64         // begun, at the return
 }
+
+func newEndpoint() *endpoint { return &endpoint{ramp: warm} }
 
 // pending reads ended first: in the other order an attempt that begins and ends in between would be missing twice.
 func (e *endpoint) pending() int64 {
@@ -61,19 +79,21 @@ type EndpointState struct {
 	EjectedUntil        time.Duration // when it comes back; 0 if it is not ejected
 	Ejections           int           // how often it has been ejected; never falls
 	Multiplier          int           // the last ejection took this many base times, less those without a failure since
+	Unhealthy           bool          // says its health check; out of the choice, unless State.Panic
 }
 
 // Endpoint returns the state of endpoint i at a time. It takes the lock that ejections take.
 func (b *Balancer) Endpoint(i int, now time.Duration) EndpointState {
 	b.at(now)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := &b.endpoints[i]
+	b.line.mu.Lock()
+	defer b.line.mu.Unlock()
+	e := b.endpoints[i]
 	s := EndpointState{
 		Pending:    int(e.pending()),
 		Ejected:    e.out,
 		Ejections:  int(e.ejections),
 		Multiplier: int(e.multiplier),
+		Unhealthy:  e.unhealthy.Load(),
 	}
 	if e.out {
 		s.EjectedUntil = e.until
@@ -84,4 +104,11 @@ func (b *Balancer) Endpoint(i int, now time.Duration) EndpointState {
 		s.Multiplier = int(e.forgiven(now, b.config.BaseEjectionTime))
 	}
 	return s
+}
+
+// Results returns how many attempts at endpoint i were a Success, and how many a Failure, ever. It takes no lock.
+func (b *Balancer) Results(i int) (successes, failures uint64) {
+	e := b.endpoints[i]
+	failed, neutral, ended := e.failures.Load(), e.neutrals.Load(), e.ended.Load()
+	return uint64(max(ended-failed-neutral, 0)), uint64(failed)
 }

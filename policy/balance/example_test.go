@@ -30,5 +30,5 @@ func Example() {
 	fmt.Printf("%+v\n", b.Endpoint(down, 5*time.Second))
 	// Output:
 	// 2 failed attempts
-	// {Pending:0 ConsecutiveFailures:0 Ejected:true EjectedUntil:10.2s Ejections:1 Multiplier:1}
+	// {Pending:0 ConsecutiveFailures:0 Ejected:true EjectedUntil:10.2s Ejections:1 Multiplier:1 Unhealthy:false}
 }

@@ -3,12 +3,12 @@ package balance
 import "unsafe"
 
 // EndpointSize is how many bytes attempts on one endpoint write to.
-const EndpointSize = unsafe.Sizeof(endpoint{})
+const EndpointSize = unsafe.Sizeof(hot{})
 
 // WithLock runs f while the lock is taken: what takes it, too, never returns.
 func (b *Balancer) WithLock(f func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.line.mu.Lock()
+	defer b.line.mu.Unlock()
 	f()
 }
 

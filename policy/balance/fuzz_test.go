@@ -14,79 +14,107 @@ import (
 type model struct {
 	c         balance.Config // with its defaults
 	on        bool
-	endpoints []peer
+	endpoints []*peer
 }
 
 type peer struct {
 	pending, streak, begunSinceReturn int
-	out                               bool
+	out, sick                         bool
 	ejected, until, quietFrom         time.Duration
 	multiplier, ejections             int
 }
 
 func newModel(c balance.Config, n int) *model {
-	return &model{c: c.WithDefaults(), on: c.Enabled(), endpoints: make([]peer, n)}
+	m := &model{c: c.WithDefaults(), on: c.Enabled()}
+	for range n {
+		m.endpoints = append(m.endpoints, &peer{})
+	}
+	return m
 }
 
 // pass ends the ejections that are over.
 func (m *model) pass(now time.Duration) {
-	for i := range m.endpoints {
-		if p := &m.endpoints[i]; p.out && now >= p.until {
+	for _, p := range m.endpoints {
+		if p.out && now >= p.until {
 			m.back(p)
 		}
 	}
 }
 
 // forgiven is the multiplier without the quiet base times until now.
-func (m *model) forgiven(p peer, now time.Duration) int {
-	for !p.out && p.multiplier > 0 && now >= p.quietFrom+m.c.BaseEjectionTime {
-		p.multiplier--
-		p.quietFrom += m.c.BaseEjectionTime
+func (m *model) forgiven(p *peer, now time.Duration) int {
+	left := p.multiplier
+	for from := p.quietFrom; !p.out && left > 0 && now >= from+m.c.BaseEjectionTime; from += m.c.BaseEjectionTime {
+		left--
 	}
-	return p.multiplier
+	return left
 }
 
 func (m *model) back(p *peer) {
 	p.out, p.streak, p.begunSinceReturn, p.quietFrom = false, 0, 0, p.until
 }
 
-func (m *model) mayEject() bool {
-	n, out := len(m.endpoints), 0
+// mayEject reports whether one more may be out. Those against whom their health check speaks too are not counted.
+func (m *model) mayEject(p *peer) bool {
+	n, out, counted := len(m.endpoints), 0, 0
 	for _, p := range m.endpoints {
 		if p.out {
 			out++
 		}
+		if p.out && !p.sick {
+			counted++
+		}
 	}
-	return m.on && out+1 < n && (out == 0 || float64(out+1) <= m.c.MaxEjectionShare*float64(n)+1e-6)
+	room := counted == 0 || float64(counted+1) <= m.c.MaxEjectionShare*float64(n)+1e-6
+	return m.on && out+1 < n && (p.sick || room && counted+1 < n)
 }
 
-// othersDoBetter reports whether one of the others is not out and has not failed last.
+// in is who is in the choice: all, if too few are left.
+func (m *model) in() (in []int) {
+	for i, p := range m.endpoints {
+		if !p.out && !p.sick {
+			in = append(in, i)
+		}
+	}
+	least := m.c.PanicThreshold
+	if least == 0 {
+		least = 0.5
+	}
+	if len(in) > 0 && float64(len(in)) >= least*float64(len(m.endpoints)) {
+		return in
+	}
+	in = nil
+	for i, p := range m.endpoints {
+		if !p.out {
+			in = append(in, i)
+		}
+	}
+	return in
+}
+
+// othersDoBetter reports whether one of the others is in the choice and has not failed last.
 func (m *model) othersDoBetter(i int) bool {
-	for j, p := range m.endpoints {
-		if j != i && !p.out && p.streak == 0 {
+	for _, j := range m.in() {
+		if j != i && m.endpoints[j].streak == 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// allFail reports whether some are out, and all others fail as often as those did.
+// allFail reports whether some are out, and all in the choice fail as often as those did.
 func (m *model) allFail() bool {
-	out, fail := 0, 0
-	for _, p := range m.endpoints {
-		switch {
-		case p.out:
-			out++
-		case p.streak >= m.c.ConsecutiveFailures:
-			fail++
+	for _, i := range m.in() {
+		if m.endpoints[i].streak < m.c.ConsecutiveFailures {
+			return false
 		}
 	}
-	return out > 0 && out+fail == len(m.endpoints)
+	return slices.ContainsFunc(m.endpoints, func(p *peer) bool { return p.out })
 }
 
 func (m *model) allBack(now time.Duration) {
-	for i := range m.endpoints {
-		if p := &m.endpoints[i]; p.out {
+	for _, p := range m.endpoints {
+		if p.out {
 			p.until = min(p.until, now)
 			m.back(p)
 		}
@@ -95,12 +123,7 @@ func (m *model) allBack(now time.Duration) {
 
 func (m *model) pick(now time.Duration, rnd uint64, avoid int) int {
 	m.pass(now)
-	var in []int
-	for i, p := range m.endpoints {
-		if !p.out {
-			in = append(in, i)
-		}
-	}
+	in := m.in()
 	if at := slices.Index(in, avoid); at >= 0 && len(in) > 1 {
 		in = slices.Delete(in, at, at+1)
 	}
@@ -124,26 +147,27 @@ func (m *model) pick(now time.Duration, rnd uint64, avoid int) int {
 	return best
 }
 
-func (m *model) done(i int, now time.Duration, r balance.Result) {
-	p := &m.endpoints[i]
+func (m *model) done(p *peer, now time.Duration, r balance.Result) {
 	p.pending--
-	if r == balance.Failure {
+	i := slices.Index(m.endpoints, p)
+	if r == balance.Failure && i >= 0 {
 		m.pass(now)
 	}
 	switch {
+	case i < 0: // it is gone
 	case p.out || r == balance.Neutral:
 	case r == balance.Success:
 		p.streak = 0
 	default:
 		p.streak++
-		p.multiplier = m.forgiven(*p, now)
+		p.multiplier = m.forgiven(p, now)
 		p.quietFrom = max(p.quietFrom, now)
 		if m.allFail() {
 			m.allBack(now)
 			return
 		}
 		limit := m.c.ConsecutiveFailures
-		if p.streak >= limit && p.begunSinceReturn >= limit && m.mayEject() && m.othersDoBetter(i) {
+		if p.streak >= limit && p.begunSinceReturn >= limit && m.mayEject(p) && m.othersDoBetter(i) {
 			if time.Duration(p.multiplier)*m.c.BaseEjectionTime < m.c.MaxEjectionTime {
 				p.multiplier++
 			}
@@ -154,7 +178,7 @@ func (m *model) done(i int, now time.Duration, r balance.Result) {
 	}
 }
 
-// carry returns the model after a reload.
+// carry returns the model after a change.
 func (m *model) carry(c balance.Config, index []int) *model {
 	next := newModel(c, len(index))
 	var out []int
@@ -162,19 +186,22 @@ func (m *model) carry(c balance.Config, index []int) *model {
 		if j < 0 || j >= len(m.endpoints) {
 			continue
 		}
-		p := &next.endpoints[i]
-		was := m.endpoints[j]
-		p.streak, p.begunSinceReturn, p.ejections = was.streak, was.begunSinceReturn, was.ejections
-		if !next.on {
-			continue
+		p := m.endpoints[j]
+		if slices.Contains(next.endpoints, p) {
+			twin := *p
+			p, twin.pending = &twin, 0
 		}
-		*p = was
-		p.pending = 0
-		for p.multiplier > 0 && time.Duration(p.multiplier-1)*next.c.BaseEjectionTime >= next.c.MaxEjectionTime {
+		next.endpoints[i] = p
+		if !next.on {
+			p.multiplier = 0
+		}
+		for next.on && p.multiplier > 0 && time.Duration(p.multiplier-1)*next.c.BaseEjectionTime >= next.c.MaxEjectionTime {
 			p.multiplier--
 		}
 		if p.out {
-			p.until = min(p.until, p.ejected+next.c.MaxEjectionTime)
+			if next.on {
+				p.until = min(p.until, p.ejected+next.c.MaxEjectionTime)
+			}
 			out = append(out, i)
 		}
 	}
@@ -184,7 +211,7 @@ func (m *model) carry(c balance.Config, index []int) *model {
 		next.endpoints[i].out = false
 	}
 	for _, i := range out {
-		if p := &next.endpoints[i]; next.mayEject() {
+		if p := next.endpoints[i]; next.mayEject(p) {
 			p.out = true
 		} else {
 			next.back(p)
@@ -197,14 +224,21 @@ func (m *model) carry(c balance.Config, index []int) *model {
 type pair struct {
 	b       *balance.Balancer
 	m       *model
-	pending []int
+	pending []begun
 	now     time.Duration
 	rnd     *rand.Rand
 }
 
+// begun is an attempt, which ends at the balancer that chose its endpoint.
+type begun struct {
+	by *balance.Balancer
+	i  int
+	at *peer
+}
+
 func (p *pair) step(t *testing.T, op, arg byte) {
 	n := len(p.m.endpoints)
-	switch op % 8 {
+	switch op % 9 {
 	case 0, 1:
 		rnd, avoid := p.rnd.Uint64(), int(arg)%(n+2)-1
 		got, want := p.b.Pick(p.now, rnd, avoid), p.m.pick(p.now, rnd, avoid)
@@ -212,20 +246,20 @@ func (p *pair) step(t *testing.T, op, arg byte) {
 			t.Fatalf("at %v Pick(%x, avoid %d) = %d, want %d", p.now, rnd, avoid, got, want)
 		}
 		if got >= 0 {
-			p.pending = append(p.pending, got)
+			p.pending = append(p.pending, begun{p.b, got, p.m.endpoints[got]})
 		}
 	case 2, 3, 4:
 		if len(p.pending) == 0 {
 			return
 		}
 		at := int(arg) % len(p.pending)
-		i := p.pending[at]
+		a := p.pending[at]
 		p.pending = slices.Delete(p.pending, at, at+1)
 		r := []balance.Result{
 			balance.Failure, balance.Failure, balance.Failure, balance.Success, balance.Neutral,
 		}[int(arg>>3)%5]
-		p.b.Done(i, p.now, r)
-		p.m.done(i, p.now, r)
+		a.by.Done(a.i, p.now, r)
+		p.m.done(a.at, p.now, r)
 	case 5:
 		p.now += time.Duration(arg) * time.Duration(arg) * time.Millisecond
 	case 6:
@@ -241,7 +275,13 @@ func (p *pair) step(t *testing.T, op, arg byte) {
 		}
 		next := balance.New(c, len(index))
 		next.Carry(p.b, index)
-		p.b, p.m, p.pending = next, p.m.carry(c, index), nil
+		p.b, p.m = next, p.m.carry(c, index)
+	case 8:
+		if n > 0 {
+			i, sick := int(arg)%n, arg >= 96
+			p.b.Judge(i, p.now, !sick)
+			p.m.endpoints[i].sick = sick
+		}
 	}
 }
 
@@ -249,7 +289,7 @@ func (p *pair) check(t *testing.T) {
 	p.m.pass(p.now)
 	for i, e := range p.m.endpoints {
 		want := balance.EndpointState{Pending: e.pending, ConsecutiveFailures: e.streak, Ejected: e.out,
-			Ejections: e.ejections, Multiplier: p.m.forgiven(e, p.now)}
+			Ejections: e.ejections, Multiplier: p.m.forgiven(e, p.now), Unhealthy: e.sick}
 		if e.out {
 			want.EjectedUntil = e.until
 		}
@@ -266,6 +306,7 @@ func configOf(b byte, rnd *rand.Rand) balance.Config {
 		BaseEjectionTime:    time.Duration(1+rnd.IntN(4)) * 700 * time.Millisecond,
 		MaxEjectionTime:     time.Duration(rnd.IntN(8000)) * time.Millisecond,
 		MaxEjectionShare:    math.Round(rnd.Float64()*20) / 20,
+		PanicThreshold:      math.Round(rnd.Float64()*10) / 10,
 	}
 }
 
@@ -298,6 +339,9 @@ func TestLongHistoriesFollowTheModel(t *testing.T) {
 		p.b, p.m = balance.New(c, n), newModel(c, n)
 		for range 5000 {
 			op, arg := byte(p.rnd.IntN(7)), byte(p.rnd.IntN(256))
+			if p.rnd.IntN(60) == 0 {
+				op = 8
+			}
 			if op == 5 {
 				arg /= 4
 			}

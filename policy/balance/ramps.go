@@ -8,9 +8,8 @@ import (
 
 // ramps are what endpoints weigh, and how much of it since they came: see Config.SlowStart.
 type ramps struct {
-	weights []int32         // nil: all weigh the same
-	step    time.Duration   // how long each step of a ramp takes; 0: there are none
-	since   []time.Duration // when the ramp of each began; nil without ramps
+	weights []int32       // nil: all weigh the same
+	step    time.Duration // how long each step of a ramp takes; 0: there are none
 }
 
 const (
@@ -22,44 +21,44 @@ const (
 	fromThere = time.Duration(math.MinInt64) + 1 // it begins with the first attempt
 )
 
-func newRamps(slow time.Duration, endpoints int) ramps {
+func newRamps(slow time.Duration) ramps {
 	if slow <= 0 {
 		return ramps{}
 	}
-	return ramps{step: max(slow/steps, 1), since: slices.Repeat([]time.Duration{warm}, endpoints)}
+	return ramps{step: max(slow/steps, 1)}
 }
 
 // begin begins the ramp of an endpoint.
-func (r *ramps) begin(i int, at time.Duration) {
+func (r *ramps) begin(e *endpoint, at time.Duration) {
 	if r.step > 0 {
-		r.since[i] = at
+		e.ramp = at
 	}
 }
 
-// of returns the weight of an endpoint at a time, in steps, and until when it is that.
-func (r *ramps) of(i int, now time.Duration) (weight uint32, until time.Duration) {
+// of returns the weight of endpoint i at a time, in steps, and until when it is that.
+func (r *ramps) of(i int, e *endpoint, now time.Duration) (weight uint32, until time.Duration) {
 	weight, until = 1, never
 	if r.weights != nil {
 		weight = uint32(r.weights[i])
 	}
-	if r.step == 0 || r.since[i] == warm {
+	if r.step == 0 || e.ramp == warm {
 		return weight * steps, never
 	}
-	if r.since[i] == fromThere && now == fromThere {
+	if e.ramp == fromThere && now == fromThere {
 		return weight * firstStep, fromThere
 	}
-	if r.since[i] == fromThere {
-		r.since[i] = now
+	if e.ramp == fromThere {
+		e.ramp = now
 	}
 	step := time.Duration(firstStep)
-	if now > r.since[i] {
-		step = max(step, (now-r.since[i])/r.step)
+	if now > e.ramp {
+		step = max(step, (now-e.ramp)/r.step)
 	}
 	if step >= steps {
-		r.since[i] = warm
+		e.ramp = warm
 		return weight * steps, never
 	}
-	return weight * uint32(step), later(r.since[i], r.step*(step+1))
+	return weight * uint32(step), later(e.ramp, r.step*(step+1))
 }
 
 // Weigh gives the endpoints weights: one with weight 2 gets twice as many attempts as one with weight 1, and counts as
@@ -67,8 +66,8 @@ func (r *ramps) of(i int, now time.Duration) (weight uint32, until time.Duration
 // fewer weights than endpoints they are used again from the first one on. Call Weigh before b is used, and before
 // Carry.
 func (b *Balancer) Weigh(weights []int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.line.mu.Lock()
+	defer b.line.mu.Unlock()
 	b.ramps.weights = nil
 	if len(weights) > 0 && slices.Max(weights) != slices.Min(weights) {
 		for i := range b.endpoints {

@@ -138,12 +138,8 @@ func (c *Conn) Room() (streams int, ok bool) {
 	return len(c.streams.open), c.mayOpen() == nil && c.out.hasRoom()
 }
 
-// Streams returns how many streams are open.
-func (c *Conn) Streams() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.streams.open)
-}
+// Streams returns how many streams are open. It takes no lock.
+func (c *Conn) Streams() int { return int(c.streams.count.Load()) }
 
 // Idle returns since when there has been no stream; ok is false while there is one.
 func (c *Conn) Idle() (since time.Duration, ok bool) {

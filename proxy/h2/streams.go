@@ -1,6 +1,9 @@
 package h2
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // streams is the table of the streams of which frames may come or go, and what is known of those that have ended. The
 // mutex of the connection guards it.
@@ -8,6 +11,7 @@ type streams struct {
 	server bool
 	most   int                // Config.MaxStreams
 	open   map[uint32]*Stream // those with listed set
+	count  atomic.Int32       // how many, for those who do not hold the mutex
 	heads  int                // bytes of the heads of requests, until their handlers return
 	lastID uint32             // of the streams that the client has opened, on either side
 	// skipped is the last id that the client has left out.
@@ -25,6 +29,7 @@ const maxHeads = 4 << 20
 func (t *streams) add(s *Stream) {
 	s.listed = true
 	t.open[s.id] = s
+	t.count.Store(int32(len(t.open)))
 }
 
 // remove reports whether s was in the table.
@@ -34,6 +39,7 @@ func (t *streams) remove(s *Stream) bool {
 	}
 	s.listed = false
 	delete(t.open, s.id)
+	t.count.Store(int32(len(t.open)))
 	return true
 }
 

@@ -215,7 +215,7 @@ func (cs *calls) answer(ai uint32, end EndKind) {
 	if cs.servers.lost(a.replica, ai, ofReturn) {
 		return
 	}
-	delay := cs.traffic.latency(cs.traffic.calls.at(a.call))
+	delay := cs.traffic.latency(cs.traffic.calls.at(a.call), a.replica)
 	if delay > 0 || cs.servers.taking > 0 {
 		cs.traffic.replyIn(ai, end, delay)
 		return

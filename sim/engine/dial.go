@@ -156,7 +156,7 @@ func (cs *connections) shakeHands(ai uint32) {
 // travel takes a request over the network to its replica.
 func (cs *connections) travel(ti uint32, edge *edge, caller int32, delay int64) {
 	w := cs.world
-	if delay += edge.call.Latency.Sample(&w.instances[caller].stream); delay > 0 {
+	if delay += w.way(edge, caller, cs.traffic.tasks.at(ti).inst); delay > 0 {
 		w.queue.Push(w.now+delay, ti, kernel.Meta(evReach, cs.traffic.tasks.generation(ti)))
 		return
 	}

@@ -63,6 +63,7 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 		pools: make([][]pool, n), dialers: make([][]*abate.Guard, n)}
 	e.sessions = sessions{world: w, rec: rec, servers: &e.servers, connections: &e.connections}
 	e.balancers = balancers{world: w, traffic: tr, servers: &e.servers, of: make([][]endpoints, n)}
+	e.balancers.checks = checks{world: w, servers: &e.servers, balancers: &e.balancers}
 	e.caches = caches{world: w, rec: rec, traffic: tr}
 	e.calls = calls{world: w, rec: rec, traffic: tr, servers: &e.servers, guards: &e.guards,
 		connections: &e.connections, balancers: &e.balancers, caches: &e.caches}
@@ -225,6 +226,8 @@ func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 		e.fleets.session(i, generation)
 	case evLife:
 		e.lives.moves(int32(i), generation)
+	case evHealth:
+		e.balancers.checks.moves(i, generation)
 	case evScale:
 		e.lives.look(int32(i))
 	case evShare:

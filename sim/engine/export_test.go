@@ -3,6 +3,8 @@ package engine
 import (
 	"math"
 	"time"
+
+	"github.com/abate-go/abate/policy/balance"
 	"unsafe"
 )
 
@@ -22,25 +24,30 @@ func (e *Engine) ForgetAtOnce(crowd uint32) { e.servers.crowd = crowd }
 // Remembered is for how many requests the engine has had room at once.
 func (e *Engine) Remembered() int { return int(e.traffic.tasks.fresh) }
 
-// Unsettled is how many attempts more count as pending with the balancers than are in the air.
+// Unsettled is how many attempts more count as pending with the balancers than are in the air, and how many more the
+// engine holds that it has not ended.
 func (e *Engine) Unsettled() (n int) {
 	for i := range e.balancers.of {
 		for slot, k := range e.world.nodeOf(int32(i)).edges {
-			x := &e.balancers.of[i][slot]
-			for at := range int(e.world.nodes[e.world.edges[k].callee].count) {
-				if x.balancer != nil && x.known == 0 {
+			x, callee := &e.balancers.of[i][slot], &e.world.nodes[e.world.edges[k].callee]
+			for at := range int(callee.count) {
+				if x.balancer != nil && !callee.lives {
 					n += x.balancer.Endpoint(at, time.Duration(e.world.now)).Pending
 				}
 			}
 		}
 	}
-	for _, k := range e.balancers.known {
-		for at := range k.list {
-			n += k.balancer.Endpoint(at, time.Duration(e.world.now)).Pending
+	for _, a := range e.balancers.begun {
+		if a != (balance.Attempt{}) {
+			n++
 		}
 	}
 	e.traffic.attempts.each(func(_ uint32, a *attempt) {
-		if a.picked {
+		if !a.picked {
+			return
+		}
+		n--
+		if !e.world.nodeOf(a.replica).lives {
 			n--
 		}
 	})

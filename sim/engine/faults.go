@@ -24,9 +24,10 @@ type faults struct {
 type fault struct {
 	spec   *scenario.Fault
 	kind   scenario.FaultKind
-	target int32 // node
-	hit    int32 // instances of it that it reaches in the end
-	on     int32 // that it has reached by now; of an operator's action 1 while it is in force
+	target int32   // node
+	hit    int32   // instances of it that it reaches in the end
+	spots  []int32 // those that it can reach, by their numbers, where it is about a zone; nil: all, in their order
+	on     int32   // that it has reached by now; of an operator's action 1 while it is in force
 	ended  bool
 }
 
@@ -46,8 +47,25 @@ func newFault(nodes []node, spec *scenario.Fault) fault {
 			f.target = int32(n)
 		}
 	}
-	f.hit = int32(spec.Hits(int(nodes[f.target].initial)))
+	n := &nodes[f.target]
+	f.hit = int32(spec.Hits(int(n.initial)))
+	if spec.Zone != "" {
+		for at := range n.initial {
+			if n.zone(at) == spec.Zone {
+				f.spots = append(f.spots, at)
+			}
+		}
+		f.hit = int32(len(f.spots))
+	}
 	return f
+}
+
+// spot is the number of the instance that the fault reaches as its n-th.
+func (f *fault) spot(n int32) int32 {
+	if f.spots != nil {
+		return f.spots[n]
+	}
+	return n
 }
 
 // What a fault's event asks for, as its generation.
@@ -102,10 +120,10 @@ func (fs *faults) move(i, what uint32) {
 			return
 		}
 		for n := range f.on {
-			fs.afflict(f, first+n, -1)
+			fs.afflict(f, first+f.spot(n), -1)
 		}
 	case faultLeaves:
-		fs.down(first+int32(what>>2), -1)
+		fs.down(first+f.spot(int32(what>>2)), -1)
 	case faultReaches:
 		if f.ended {
 			return
@@ -115,7 +133,7 @@ func (fs *faults) move(i, what uint32) {
 			fs.operate(f, false)
 			return
 		}
-		fs.afflict(f, first+f.on, +1)
+		fs.afflict(f, first+f.spot(f.on), +1)
 		f.on++
 	}
 }

@@ -153,7 +153,7 @@ func (ls *lives) ask(i int32, which int) {
 	}
 	p, spec := &l.probes[which], probe(node.service, which)
 	p.number++
-	answered, waits := ls.servers.asked(i, l.about(lifeAnswered, which))
+	answered, waits := ls.servers.asked(i, l.about(lifeAnswered, which), 0)
 	if p.waits = waits; waits {
 		late := ls.world.now + int64(spec.Timeout)
 		ls.world.queue.Push(late, uint32(i), kernel.Meta(evLife, l.about(lifeLate, which)))

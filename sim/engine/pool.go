@@ -159,7 +159,7 @@ func (cs *connections) connectionOpen(ai uint32) {
 	a := cs.traffic.attempts.at(ai)
 	a.pooled, a.epoch = holdsConnection, cs.servers.replicas[a.replica].connEpoch
 	// The answer to the handshake comes back before the request is sent.
-	cs.launch(ai, a.replica, cs.traffic.latency(cs.traffic.calls.at(a.call)))
+	cs.launch(ai, a.replica, cs.traffic.latency(cs.traffic.calls.at(a.call), a.replica))
 }
 
 // release gives back what an attempt has of a connection, at its end.

@@ -51,8 +51,9 @@ const (
 	lifeLate                   // a probe has had its time
 )
 
-// asked says how a replica takes a probe: it is answered at once, it waits, or neither.
-func (s *servers) asked(i int32, about uint32) (answered, waits bool) {
+// asked says how a replica takes a probe: it is answered at once, it waits, or neither. check is whose it is, + 1, if a
+// caller asks; 0 for what the replica's life asks.
+func (s *servers) asked(i int32, about, check uint32) (answered, waits bool) {
 	r := &s.replicas[i]
 	node := &s.world.nodes[r.node]
 	switch {
@@ -66,7 +67,7 @@ func (s *servers) asked(i int32, about uint32) (answered, waits bool) {
 		return false, false
 	}
 	ti, t := s.traffic.tasks.get()
-	*t = task{inst: i, stage: dead, poison: true, mark: about} // what is dead takes no worker when its turn comes
+	*t = task{inst: i, stage: dead, poison: true, mark: about, user: check} // what is dead takes no worker when its turn comes
 	r.probes++
 	r.line.push(ti)
 	return false, true
@@ -75,6 +76,10 @@ func (s *servers) asked(i int32, about uint32) (answered, waits bool) {
 // answers is the turn of a probe.
 func (s *servers) answers(t *task) {
 	s.replicas[t.inst].probes--
+	if t.user > 0 {
+		s.world.queue.Push(s.world.now, t.user-1, kernel.Meta(evHealth, t.mark))
+		return
+	}
 	s.world.queue.Push(s.world.now, uint32(t.inst), kernel.Meta(evLife, t.mark))
 }
 

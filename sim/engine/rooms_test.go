@@ -25,7 +25,7 @@ var rooms = [][]string{
 	{"recorder.go", "detail.go"},
 	{"traffic.go", "tree.go", "chance.go"},
 	{"replica.go"}, {"fleetlimit.go"}, {"gate.go"}, {"server.go", "given.go", "handshake.go", "ready.go"},
-	{"guards.go"}, {"sharing.go", "finding.go"}, {"balance.go"}, {"pool.go", "dial.go"}, {"session.go"},
+	{"guards.go"}, {"sharing.go", "finding.go"}, {"balance.go", "checks.go"}, {"pool.go", "dial.go"}, {"session.go"},
 	{"else.go"}, {"shelf.go"}, {"cache.go"}, {"call.go", "fetch.go"}, {"request.go"},
 	{"consumer.go", "deliver.go"},
 	{"fleet.go"}, {"faults.go"}, {"lives.go", "autoscale.go"}, {"engine.go", "ahead.go", "climb.go"},

@@ -42,6 +42,15 @@ type node struct {
 	protection *inbound.Protection // of the gates of its replicas; nil without
 	limit      int32               // requests that may wait in one replica; -1 for any number
 	takesPart  bool                // in call trees
+	zones      []string            // of its instances, in turn; empty if nobody knows
+}
+
+// zone is that of an instance of the node, by its number.
+func (n *node) zone(number int32) string {
+	if len(n.zones) == 0 {
+		return ""
+	}
+	return n.zones[int(number)%len(n.zones)]
 }
 
 // step is one thing that a request needs: work, a call on an edge, or all calls at once.
@@ -98,13 +107,13 @@ func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
 		f := &s.Clients[i]
 		t.nodes = append(t.nodes, node{name: f.Name, index: i, fleet: f, count: int32(max(f.Instances, 1)), limit: -1,
 			initial: int32(max(f.Instances, 1)),
-			load:    newLoad(s, f), consumes: f.Consumes()})
+			load:    newLoad(s, f), consumes: f.Consumes(), zones: f.Zones})
 	}
 	for i := range services {
 		s := &services[i]
 		index[s.Name] = int32(len(t.nodes))
 		n := node{name: s.Name, index: i, service: s, count: int32(s.Most()), limit: queueLimit(s),
-			initial: int32(max(s.Replicas, 1)), lives: s.Lives(), crashes: int32(min(s.Crash.Above, math.MaxInt32))}
+			initial: int32(max(s.Replicas, 1)), lives: s.Lives(), crashes: int32(min(s.Crash.Above, math.MaxInt32)), zones: s.Zones}
 		if p, ok := v.ProtectionOf(s.Name); ok {
 			n.protection = &p.Protection
 		}

@@ -168,17 +168,16 @@ func (tr *traffic) unlink(ti, ci uint32) {
 	*at = tr.calls.at(ci).next
 }
 
-// latency draws the time that something takes on the network between the caller of a call and the callee.
-func (tr *traffic) latency(c *call) int64 {
-	w := tr.world
-	return w.edges[c.edge].call.Latency.Sample(&w.instances[c.inst].stream)
+// latency draws the time that something takes on the network between the caller of a call and a replica of the callee.
+func (tr *traffic) latency(c *call, replica int32) int64 {
+	return tr.world.way(&tr.world.edges[c.edge], c.inst, replica)
 }
 
 // reply sends an answer on its way to the caller, by an event even if it takes no time.
 func (tr *traffic) reply(ai uint32, end EndKind) {
 	a := tr.attempts.at(ai)
 	a.task = 0
-	tr.replyIn(ai, end, tr.latency(tr.calls.at(a.call)))
+	tr.replyIn(ai, end, tr.latency(tr.calls.at(a.call), a.replica))
 }
 
 // replyIn lets an answer arrive after a while.

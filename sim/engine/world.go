@@ -33,6 +33,7 @@ const (
 	evFault               // a fault begins, goes on to a further instance, or ends [faults]
 	evSession             // a user has waited for long enough, or its session has lasted [sessions]
 	evLife                // a replica comes up, dies, or is asked how it is [instances]
+	evHealth              // a caller asks a replica how it is, or has its answer [checks]
 	evScale               // an autoscaler looks at its service [nodes]
 	evShare               // an instance exchanges what it shares [instances]
 	evExchange            // an offer has come to Redis, or the answer to it has come back [exchanges]
@@ -114,3 +115,17 @@ func (w *world) program(i int32) (node, number, restarts string) {
 
 // nodeOf returns the fleet or service that an instance belongs to.
 func (w *world) nodeOf(i int32) *node { return &w.nodes[w.instances[i].node] }
+
+// way draws the time that something takes on the network between a caller and a replica.
+func (w *world) way(edge *edge, caller, replica int32) int64 {
+	stream := &w.instances[caller].stream
+	took := edge.call.Latency.Sample(stream)
+	if edge.call.AcrossZones.IsZero() {
+		return took
+	}
+	from, to := &w.nodes[edge.caller], &w.nodes[edge.callee]
+	if from.zone(caller-from.first) != to.zone(replica-to.first) {
+		took += edge.call.AcrossZones.Sample(stream)
+	}
+	return took
+}

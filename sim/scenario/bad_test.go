@@ -4,7 +4,7 @@ package scenario_test
 // line that does not begin with a colon names its own file.
 var mistakes = map[string][]string{
 	"action-of-outage": {
-		`:5:45: faults[0].action: does not belong to outage; remove it; allowed: at, for, mode, share`,
+		`:5:45: faults[0].action: does not belong to outage; remove it; allowed: at, for, mode, share, zone`,
 	},
 	"arrivals-closed": {
 		`:3:41: clients.shop.arrivals: has no effect without rate or curve; remove it`,
@@ -259,7 +259,7 @@ var mistakes = map[string][]string{
 		`:3:27: clients.shop.method: has no effect without users or once; remove it`,
 	},
 	"mode-of-slowdown": {
-		`:5:56: faults[0].mode: does not belong to slowdown; remove it; allowed: at, for, factor, add, requests, share`,
+		`:5:56: faults[0].mode: does not belong to slowdown; remove it; allowed: at, for, factor, add, requests, share, zone`,
 	},
 	"mode-unknown": {
 		`:5:43: faults[0].mode: "refused" is not known; did you mean refuse? allowed: hang, blackhole, refuse, fail; for ` +
@@ -378,7 +378,7 @@ var mistakes = map[string][]string{
 		`:3:16: clients.shop.rate: -5 is out of range; allowed: 0.000001 to 100000000; for example 10000`,
 	},
 	"rate-of-outage": {
-		`:5:43: faults[0].rate: does not belong to outage; remove it; allowed: at, for, mode, share`,
+		`:5:43: faults[0].rate: does not belong to outage; remove it; allowed: at, for, mode, share, zone`,
 	},
 	"rate-zero": {
 		`:3:16: clients.shop.rate: 0 is out of range; allowed: 0.000001 to 100000000; for example 10000`,
@@ -387,13 +387,13 @@ var mistakes = map[string][]string{
 		`:4:18: services.db.replicas: 0 is out of range; allowed: 1 to 100000; for example 20`,
 	},
 	"requests-of-errors": {
-		`:5:47: faults[0].requests: does not belong to errors; remove it; allowed: at, for, rate, share`,
+		`:5:47: faults[0].requests: does not belong to errors; remove it; allowed: at, for, rate, share, zone`,
 	},
 	"restart-unknown": {
 		`:5:34: faults[0].restart: no such service or fleet "shp"; did you mean shop?`,
 	},
 	"rollout-of-outage": {
-		`:5:46: faults[0].rollout: does not belong to outage; remove it; allowed: at, for, mode, share`,
+		`:5:46: faults[0].rollout: does not belong to outage; remove it; allowed: at, for, mode, share, zone`,
 	},
 	"rollout-too-long": {
 		`:5:57: faults[0].rollout: 1m is longer than the fault, for 30s; lower it or raise for`,
@@ -454,7 +454,7 @@ var mistakes = map[string][]string{
 		`:3:3: clients.users: users need a think time; for example think: exponential 5s`,
 		`:6:62: services.db.queue.none: excludes limit; keep one of the two`,
 		`:8:5: faults[0].for: is missing; for example for: 30s`,
-		`:8:35: faults[0].factor: does not belong to outage; remove it; allowed: at, for, mode, share`,
+		`:8:35: faults[0].factor: does not belong to outage; remove it; allowed: at, for, mode, share, zone`,
 		`:9:10: expect[0]: "bd" is not a service; did you mean db?`,
 		`:11:27: defaults: unknown key "maxRetrys"; did you mean maxRetries?`,
 		`:12:18: variants.y.services: no such service "mail"; allowed: payments, db`,

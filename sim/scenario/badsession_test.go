@@ -21,7 +21,7 @@ func init() {
 			`:5:73: faults[2].for: is missing; for example for: 30s`,
 			`:5:89: faults[2].redis: "db" shares nothing in any variant; write fleet: true in the retryBudget or ` +
 				`circuitBreaker of a service that it calls, or in the rateLimit of its gates`,
-			`:5:99: faults[2].rate: does not belong to redis; remove it; allowed: at, for, share`,
+			`:5:99: faults[2].rate: does not belong to redis; remove it; allowed: at, for, share, zone`,
 		},
 		"session-alone": {
 			`:3:28: clients.apps.session: has no effect without users; for example users: 10000`,

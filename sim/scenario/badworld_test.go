@@ -23,7 +23,7 @@ func init() {
 		},
 		"cache-flush": {
 			`:5:18: faults[0].flush: "db" is no cache; set its cache, or hit one`,
-			`:5:35: faults[0].for: does not belong to flush; remove it; allowed: at, share`,
+			`:5:35: faults[0].for: does not belong to flush; remove it; allowed: at, share, zone`,
 		},
 		"cache-hits": {
 			`:5:10: expect[0]: "hits(db) > 5%" needs a cache, and db is none; set its cache, for example ` +

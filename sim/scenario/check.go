@@ -127,6 +127,7 @@ func (c *checker) fault(f *Fault, path string) {
 			})
 		}
 	}
+	one.zone()
 	one.consumers()
 	one.strength()
 	one.times()

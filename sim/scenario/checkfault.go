@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/abate-go/abate/internal/strictyaml"
 )
@@ -12,16 +13,16 @@ var faultForms = [...]struct {
 	service, fleet bool
 	takes          []string
 }{
-	OutageFault:   {service: true, takes: []string{"for", "mode", "share"}},
-	SlowdownFault: {service: true, takes: []string{"for", "factor", "add", "requests", "share"}},
-	ErrorsFault:   {service: true, takes: []string{"for", "rate", "share"}},
-	CapacityFault: {service: true, takes: []string{"for", "factor", "share"}},
-	LossFault:     {service: true, takes: []string{"for", "rate", "share"}},
-	RestartFault:  {service: true, fleet: true, takes: []string{"for", "rollout", "share"}},
-	DeployFault:   {service: true, takes: []string{"for", "factor", "rate", "rollout", "share"}},
+	OutageFault:   {service: true, takes: []string{"for", "mode", "share", "zone"}},
+	SlowdownFault: {service: true, takes: []string{"for", "factor", "add", "requests", "share", "zone"}},
+	ErrorsFault:   {service: true, takes: []string{"for", "rate", "share", "zone"}},
+	CapacityFault: {service: true, takes: []string{"for", "factor", "share", "zone"}},
+	LossFault:     {service: true, takes: []string{"for", "rate", "share", "zone"}},
+	RestartFault:  {service: true, fleet: true, takes: []string{"for", "rollout", "share", "zone"}},
+	DeployFault:   {service: true, takes: []string{"for", "factor", "rate", "rollout", "share", "zone"}},
 	SurgeFault:    {fleet: true, takes: []string{"for", "factor"}},
-	FlushFault:    {service: true, takes: []string{"share"}},
-	RedisFault:    {service: true, fleet: true, takes: []string{"for", "share"}},
+	FlushFault:    {service: true, takes: []string{"share", "zone"}},
+	RedisFault:    {service: true, fleet: true, takes: []string{"for", "share", "zone"}},
 	OperatorFault: {service: true, fleet: true, takes: []string{"action"}},
 }
 
@@ -38,7 +39,7 @@ var actionForms = map[string]struct {
 }
 
 // faultKeys are the keys that only some kinds take.
-var faultKeys = []string{"for", "mode", "factor", "add", "rate", "requests", "share", "rollout", "action"}
+var faultKeys = []string{"for", "mode", "factor", "add", "rate", "requests", "share", "zone", "rollout", "action"}
 
 // faultChecker looks at one fault, whose kind is known and whose target has a value.
 type faultChecker struct {
@@ -142,4 +143,31 @@ func (c *faultChecker) consumers() {
 				"allowed for consumers: surge, and the action stop-retries", nil},
 		})
 	}
+}
+
+// zone reports a zone in which the fault hits nothing.
+func (c *faultChecker) zone() {
+	if !c.Has(c.path + ".zone") {
+		return
+	}
+	var zones []string
+	for i := range c.s.Services {
+		if s := &c.s.Services[i]; s.Name == c.target {
+			zones = s.Zones[:min(len(s.Zones), max(s.Replicas, 1))]
+		}
+	}
+	for i := range c.s.Clients {
+		if f := &c.s.Clients[i]; f.Name == c.target {
+			zones = f.Zones[:min(len(f.Zones), max(f.Instances, 1))]
+		}
+	}
+	fix := "write the zones of " + c.target + `, for example zones: ["a", "b", "c"]`
+	if len(zones) > 0 {
+		fix = "write one of " + strings.Join(slices.Compact(slices.Sorted(slices.Values(zones))), ", ")
+	}
+	c.obey(c.path, []rule{
+		{!slices.Contains(zones, c.f.Zone), "zone", "nothing of " + c.target + " is in zone " + strictyaml.Quote(c.f.Zone), fix,
+			nil},
+		{c.Has(c.path + ".share"), "zone", "excludes share", "keep one of the two", nil},
+	})
 }

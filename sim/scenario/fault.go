@@ -57,6 +57,8 @@ type Fault struct {
 	Requests float64 `yaml:"requests" range:"0.000001..1" percent:"true" example:"30%"`
 	// Share of the instances that are hit, rounded up. Default: all.
 	Share float64 `yaml:"share" range:"0.000001..1" percent:"true" example:"50%"`
+	// Zone has only instances in that zone hit.
+	Zone string `yaml:"zone" example:"b"`
 	// Rollout of a deploy or restart: the time over which the instances are reached one after the other. Default: all
 	// at once.
 	Rollout time.Duration `yaml:"rollout" range:"0s..24h" example:"60s"`

@@ -42,6 +42,8 @@ type Fleet struct {
 	// Instances is how many processes the clients are; each has a guard for each service it calls, and requests are
 	// spread over them. Default: 1.
 	Instances int `yaml:"instances" range:"1..1000000" example:"50"`
+	// Zones are where the instances are, in turn, as those of a service.
+	Zones []string `yaml:"zones" example:"[\"a\", \"b\", \"c\"]"`
 	// Patience is how long a client waits for an answer, over all attempts. An answer that comes later is late, not
 	// goodput. Default: for ever.
 	Patience time.Duration `yaml:"patience" range:"1ms..24h" example:"10s"`
@@ -98,6 +100,9 @@ type Call struct {
 	Optional bool `yaml:"optional" example:"true"`
 	// Latency of the network, one way. Default: none.
 	Latency distribution.Distribution `yaml:"latency" example:"exponential 1ms"`
+	// AcrossZones is what the network adds to latency, one way, where caller and replica are in different zones. Default:
+	// nothing.
+	AcrossZones distribution.Distribution `yaml:"acrossZones" example:"1ms"`
 	// Pool is how many connections each caller's instance holds at most; an attempt holds one from its beginning to its
 	// end. Default: no limit, and connecting costs nothing.
 	Pool int `yaml:"pool" range:"1..1000000" example:"20"`

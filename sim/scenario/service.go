@@ -18,6 +18,10 @@ type Service struct {
 	// with fewer of its own attempts pending, tries again at another one, and leaves out those that fail, by the
 	// outlierDetection of the policy of the call.
 	Balancing string `yaml:"balancing" enum:"random|round-robin|least-queue|least-request" example:"least-request"`
+	// Zones are where the replicas are: the first in the first zone, the second in the second, and from the first zone on
+	// again; ["a", "a", "b"] has twice as many in a. A caller with zones whose calls are balanced by least-request prefers
+	// replicas in its own, as "abate proxy" does. Default: nobody knows.
+	Zones []string `yaml:"zones" example:"[\"a\", \"b\", \"c\"]"`
 	// Workers is how many requests one replica works on at once (threads). Default: no limit.
 	Workers int `yaml:"workers" range:"1..1000000" example:"50"`
 	// ServiceTime is how long the work on one request takes, without the calls it makes. A distribution: "50ms",

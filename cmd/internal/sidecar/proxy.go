@@ -72,6 +72,9 @@ a problem+json body whose code says why. Both work in one process.
   --stall-timeout D        for a client that sends or takes nothing in the middle of a request
                            (default 1m)
   --upstream-idle-timeout D  for an unused connection to an upstream (default 30s)
+  --upstream-max-age D     for a used one, times the number of the service's endpoints: then a new
+                           one takes its place, which finds what a balancer of connections has got
+                           meanwhile (default 8s)
   --max-connections N      clients connected at once; idle ones make room for more (default 0:
                            4/9 of the files that the process may have open, less a few)
   --max-buffered-body N    bytes of a request body that are kept so that it can be sent again
@@ -128,6 +131,7 @@ func (f *proxyFlags) define() *flag.FlagSet {
 	set.DurationVar(&f.config.IdleTimeout, "idle-timeout", 5*time.Minute, "")
 	set.DurationVar(&f.config.StallTimeout, "stall-timeout", time.Minute, "")
 	set.DurationVar(&f.config.UpstreamIdleTimeout, "upstream-idle-timeout", 30*time.Second, "")
+	set.DurationVar(&f.config.UpstreamMaxAge, "upstream-max-age", 8*time.Second, "")
 	set.IntVar(&f.config.MaxConnections, "max-connections", 0, "")
 	set.Func("trusted-peers", "", f.trustPeers)
 	set.IntVar(&f.config.MaxBufferedBody, "max-buffered-body", 64<<10, "")

@@ -71,10 +71,11 @@ func TestProxyTellsAllBadFlagsAtOnce(t *testing.T) {
 				`--gateway "maybe" is not true or false`, `--max-buffered-body "64k" is not a whole number`,
 				`--stale-memory "1e9" is not a whole number`}},
 		{"-c p.yaml --drain-timeout 0s --connect-timeout -1s --header-timeout 25h --idle-timeout 0 --stall-timeout -1ns " +
-			"--upstream-idle-timeout 8761h", []string{
+			"--upstream-idle-timeout 8761h --upstream-max-age 0s", []string{
 			"--drain-timeout 0s is out of range: write more than 0s and at most 24h", "--connect-timeout -1s is out",
 			"--header-timeout 25h0m0s is out",
-			"--idle-timeout 0s is out", "--stall-timeout -1ns is out", "--upstream-idle-timeout 8761h0m0s is out"}},
+			"--idle-timeout 0s is out", "--stall-timeout -1ns is out", "--upstream-idle-timeout 8761h0m0s is out",
+			"--upstream-max-age 0s is out"}},
 		{"-c p.yaml --max-buffered-body 0 --stale-memory -5", []string{
 			"--max-buffered-body 0 is out of range: write 1 to 67108864",
 			"--stale-memory -5 is out of range: write 1 to 1099511627776",
@@ -170,7 +171,7 @@ func TestProxyFlagsReachTheConfig(t *testing.T) {
 	f, err := parseProxyFlags(
 		strings.Fields("--config=p.yaml --listen [::1]:http --admin off -gateway --access-log all --log-format json " +
 			"--drain-timeout 1s --connect-timeout 2s --header-timeout 3s --idle-timeout 4s --stall-timeout 5s " +
-			"--upstream-idle-timeout=24h --max-buffered-body 67108864 --stale-memory 1099511627776"))
+			"--upstream-idle-timeout=24h --upstream-max-age 7s --max-buffered-body 67108864 --stale-memory 1099511627776"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,6 +183,7 @@ func TestProxyFlagsReachTheConfig(t *testing.T) {
 		IdleTimeout:         4 * time.Second,
 		StallTimeout:        5 * time.Second,
 		UpstreamIdleTimeout: 24 * time.Hour,
+		UpstreamMaxAge:      7 * time.Second,
 		MaxBufferedBody:     64 << 20,
 		StaleMemory:         1 << 40,
 	}
