@@ -80,7 +80,8 @@ var mistakes = map[string][]string{
 		`:4:16: service "a": unknown key "x"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, ` +
 			`maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, ` +
 			`internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, ` +
-			`throttle, hedge, fallback, outlierDetection, healthCheck, kafka, upstreams, weights, routes`,
+			`throttle, hedge, fallback, outlierDetection, healthCheck, kafka, ` +
+			`ignoreZones, upstreams, weights, routes`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
@@ -654,7 +655,8 @@ var mistakes = map[string][]string{
 		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: preset, timeout, ` +
 			`attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, ` +
 			`maxRetryAfter, retryAfterJitter, retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, ` +
-			`circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, healthCheck, kafka, upstreams, ` +
+			`circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, healthCheck, ` +
+			`kafka, ignoreZones, upstreams, ` +
 			`weights, routes`,
 	},
 	"services-a-list": {
@@ -683,7 +685,8 @@ var mistakes = map[string][]string{
 		`:5:5: service "payments": unknown key "colour"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, ` +
 			`initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, ` +
 			`retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, ` +
-			`rateLimit, pacing, throttle, hedge, fallback, outlierDetection, healthCheck, kafka, upstreams, weights, routes`,
+			`rateLimit, pacing, throttle, hedge, fallback, outlierDetection, healthCheck, kafka, ` +
+			`ignoreZones, upstreams, weights, routes`,
 	},
 	"unknown-key-behind-aliases": {
 		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,

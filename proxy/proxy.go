@@ -129,7 +129,7 @@ func (p *Proxy) tick() {
 			p.prepare()
 			p.follow()
 			p.plane.trees.Sweep()
-			p.plane.services.tick(core.Now(), &p.plane, p.admin.page)
+			p.plane.services.tick(core.Now(), &p.plane.out, p.plane.config.Log, p.admin.page)
 		}
 	}
 }
