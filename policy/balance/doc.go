@@ -62,8 +62,8 @@
 // # How to drive it
 //
 // Call Pick before each attempt and Done after it, whatever became of it; or Begin, and the Done of what it returns.
-// After a reload, or when endpoints come and go, build a new [Balancer] and let it Carry what the old one knows; attempts
-// in flight still end at the old one. The balancer starts no goroutine and
+// After a reload, or when endpoints come and go, build a new [Balancer] and let it Carry what the old one knows;
+// attempts in flight still end at the old one. The balancer starts no goroutine and
 // reads no clock: an endpoint comes back on the first call at or after the time that it was ejected until.
 //
 // # What it costs

@@ -13,8 +13,9 @@ type zones struct {
 }
 
 // Locate says in which zone each endpoint is, "" where nobody knows, and which zone is the caller's own. Endpoints
-// there get attempts rather than others, as long as they do no worse: see the package comment. With own "", with nothing in
-// that zone, or with everything there, no endpoint is preferred. Call Locate before b is used, and before Carry.
+// there get attempts rather than others, as long as they do no worse: see the package comment. With own "", with
+// nothing in that zone, or with everything there, no endpoint is preferred. Call Locate before b is used, and before
+// Carry.
 func (b *Balancer) Locate(own string, in []string) {
 	b.line.mu.Lock()
 	defer b.line.mu.Unlock()
@@ -35,6 +36,7 @@ func (b *Balancer) Locate(own string, in []string) {
 }
 
 const (
+	doubts     = 3 // standard deviations that are no chance any more
 	lookEvery  = time.Second / 2
 	least      = 8       // attempts of each kind, before they are compared
 	suspicious = 3       // failures, while the others have not half as many for what they get
@@ -140,10 +142,10 @@ func (s sample) against(o sample) int {
 	}
 	fails, failsThere := s.failed/s.ended, o.failed/o.ended
 	together := (s.failed + o.failed) / (s.ended + o.ended)
-	chance := 2 * math.Sqrt(together*(1-together)*(1/s.ended+1/o.ended))
+	chance := doubts * math.Sqrt(together*(1-together)*(1/s.ended+1/o.ended))
 	// The time that an attempt takes, by Little's law. It varies about as much as it is long.
 	takes, takesThere := s.takes(), o.takes()
-	doubt := 2 * math.Hypot(takes/math.Sqrt(s.ended), takesThere/math.Sqrt(o.ended))
+	doubt := doubts * math.Hypot(takes/math.Sqrt(s.ended), takesThere/math.Sqrt(o.ended))
 	switch {
 	case fails > failsThere+chance, takes > slower*takesThere+doubt:
 		return -1

@@ -19,9 +19,9 @@
 //     (traffic.go, tree.go, in slabs), and what chance does to them (chance.go).
 //   - Servers: replicas with queues, workers and faults at work (replica.go, line.go), gates (gate.go), and how a
 //     request moves through them (server.go, handshake.go, ready.go), also one that nobody waits for (given.go).
-//   - Clients: guards (guards.go, failure.go) and what they share (sharing.go), balancers (balance.go, checks.go), connections
-//     (pool.go, dial.go) and sessions (session.go), who is called instead (else.go), what caches hold (shelf.go,
-//     cache.go), calls (call.go, fetch.go), and what a request needs step by step (request.go).
+//   - Clients: guards (guards.go, failure.go) and what they share (sharing.go), balancers (balance.go, checks.go),
+//     connections (pool.go, dial.go) and sessions (session.go), who is called instead (else.go), what caches hold
+//     (shelf.go, cache.go), calls (call.go, fetch.go), and what a request needs step by step (request.go).
 //   - Messages: topics, partitions and their consumers (consumer.go, deliver.go).
 //   - On top: fleets, where requests come from (fleet.go), faults and operators (faults.go), how
 //     replicas come and go by themselves (lives.go, autoscale.go), and the loop (engine.go), which reads ahead

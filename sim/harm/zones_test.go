@@ -46,7 +46,8 @@ func zoned(rnd *rand.Rand) string {
 		about = "share: " + []string{"20%", "50%", "100%"}[rnd.IntN(3)]
 	}
 	fault := []string{"outage: s, mode: blackhole", "outage: s, mode: refuse", "outage: s, mode: hang",
-		"outage: s, mode: fail", "slowdown: s, factor: 5", "errors: s, rate: 50%", "capacity: s, factor: 0.4", "loss: s, rate: 30%"}[rnd.IntN(8)]
+		"outage: s, mode: fail", "slowdown: s, factor: 5", "errors: s, rate: 50%",
+		"capacity: s, factor: 0.4", "loss: s, rate: 30%"}[rnd.IntN(8)]
 	if workers == 1 {
 		fault = strings.Replace(fault, "capacity: s, factor: 0.4", "slowdown: s, factor: 2.5", 1)
 	}
