@@ -35,6 +35,8 @@ type endpoints struct {
 // reset makes new balancers for all instances: they know nothing yet.
 func (b *balancers) reset() {
 	b.checks.reset()
+	clear(b.begun)
+	b.begun = b.begun[:0]
 	for i := range b.of {
 		b.renew(int32(i))
 	}
