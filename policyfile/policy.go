@@ -85,10 +85,12 @@ func checkOutliers(v *check.Errors, c balance.Config) {
 func checkHealth(v *check.Errors, c health.Config, upstreams []string) {
 	v.Below("healthCheck.timeout", c.Timeout, "interval", c.Interval, "lower it or raise interval")
 	v.Below("healthCheck.interval", c.Interval, "maxInterval", c.MaxInterval, "lower it or raise maxInterval")
-	if c.Path != "" && (c.Path[0] != '/' || strings.ContainsFunc(c.Path, func(r rune) bool { return r <= ' ' || r > '~' })) {
+	strange := func(r rune) bool { return r <= ' ' || r > '~' }
+	if c.Path != "" && (c.Path[0] != '/' || strings.ContainsFunc(c.Path, strange)) {
 		v.Add("healthCheck.path", strconv.Quote(c.Path)+" is not a path", `for example "/healthz"`)
 	}
-	if i := slices.IndexFunc(upstreams, func(u string) bool { return strings.HasPrefix(u, "h2c:") }); i >= 0 && c.Kind == health.HTTP {
+	other := func(u string) bool { return strings.HasPrefix(u, "h2c:") }
+	if i := slices.IndexFunc(upstreams, other); i >= 0 && c.Kind == health.HTTP {
 		v.Add("healthCheck.kind", fmt.Sprintf("http is HTTP/1.1, which upstreams[%d] does not speak", i), "write grpc or tcp")
 	}
 }

@@ -156,8 +156,8 @@ type endpointReport struct {
 	Ejected             bool   `json:"ejected"`
 	// BackIn is how long an ejected endpoint stays out.
 	BackIn string `json:"backIn,omitempty"`
-	// Health is what its health check says: healthy, not healthy, or not asked yet. Check is what the last question came to,
-	// unless that was a yes.
+	// Health is what its health check says: healthy, not healthy, or not asked yet. Check is what the last question came
+	// to, unless that was a yes.
 	Health string `json:"health,omitempty"`
 	Check  string `json:"check,omitempty"`
 }
@@ -241,6 +241,23 @@ func (f *fleet) report(now time.Duration, u *checkup) []endpointReport {
 		}
 		er.Health, er.Check = u.health(e)
 		all = append(all, er)
+	}
+	return all
+}
+
+// balanceOf says in sentences what the choice among the endpoints of a fleet is restricted to.
+func balanceOf(f *fleet, now time.Duration) (all []string) {
+	s := f.balancer.State(now)
+	if s.Panic {
+		all = append(all, "so few endpoints are left that health checks are not believed")
+	}
+	switch {
+	case s.Zone == "" || len(f.endpoints) == 0 || f.policy.IgnoreZones:
+	case s.Here == 0:
+		all = append(all, fmt.Sprintf("zone %q: no endpoint is there, so none is preferred", s.Zone))
+	case s.Preferred:
+		all = append(all, fmt.Sprintf("zone %q: %d of its %d endpoints are in the choice and get %.0f%% of the attempts",
+			s.Zone, s.HereIn, s.Here, 100*s.Share))
 	}
 	return all
 }

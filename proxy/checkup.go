@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	randv2 "math/rand/v2"
 	"slices"
@@ -13,7 +12,7 @@ import (
 	check "github.com/abate-go/abate/policy/health"
 )
 
-// mostQuestions is how many questions to the endpoints of one service are under way at once. Others wait for their turn.
+// mostQuestions is how many questions to the endpoints of one service are under way at once. Others wait.
 const mostQuestions = 64
 
 // checkup asks the endpoints of a service how they are, while its policy says so. When, and what answers mean, is
@@ -186,21 +185,4 @@ func (u *checkup) count() (unhealthy int, asked [3]uint64, on bool) {
 		}
 	}
 	return unhealthy, u.asked, u.of != nil
-}
-
-// balanceOf says in sentences what the choice among the endpoints of a fleet is restricted to.
-func balanceOf(f *fleet, now time.Duration) (all []string) {
-	s := f.balancer.State(now)
-	if s.Panic {
-		all = append(all, "so few endpoints are left that health checks are not believed")
-	}
-	switch {
-	case s.Zone == "" || len(f.endpoints) == 0 || f.policy.IgnoreZones:
-	case s.Here == 0:
-		all = append(all, fmt.Sprintf("zone %q: no endpoint is there, so none is preferred", s.Zone))
-	case s.Preferred:
-		all = append(all, fmt.Sprintf("zone %q: %d of its %d endpoints are in the choice and get %.0f%% of the attempts", s.Zone,
-			s.HereIn, s.Here, 100*s.Share))
-	}
-	return all
 }

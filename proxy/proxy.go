@@ -133,7 +133,7 @@ func (p *Proxy) tick() {
 			p.prepare()
 			p.follow()
 			p.plane.trees.Sweep()
-			p.plane.services.tick(core.Now(), &p.plane, p.admin.page)
+			p.plane.services.tick(core.Now(), &p.plane.out, p.plane.config.Log, p.admin.page)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (e *endpoint) examine(ctx context.Context, t *transport, c *check.Config) (
 	switch {
 	case err == nil:
 		return r, why
-	case ctx.Err() != nil || timedOut(err):
+	case ctx.Err() != nil || err == h2.ErrTimeUp:
 		return check.Silent, "no answer within " + c.Timeout.String()
 	}
 	return check.Silent, err.Error()
@@ -88,9 +88,9 @@ func (e *endpoint) askGRPC(ctx context.Context, t *transport, c *check.Config, u
 		Authority: e.authority, Path: []byte(e.base + "/grpc.health.v1.Health/Check"), Length: -1,
 		Fields: []h2.Field{{Name: []byte("content-type"), Value: []byte("application/grpc")},
 			{Name: []byte("te"), Value: []byte("trailers")}}}
-	message := appendBytes(nil, 1, []byte(c.Service))
-	if c.Service == "" {
-		message = nil
+	var message []byte
+	if c.Service != "" { // field 1, a string
+		message = append(binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(c.Service))), c.Service...)
 	}
 	body := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
 	s, n, err := conn.Open(&head, append(body, message...), true, until)
@@ -118,16 +118,12 @@ func (e *endpoint) askGRPC(ctx context.Context, t *transport, c *check.Config, u
 	if answer.Status != http.StatusOK {
 		return check.Refusing, fmt.Sprintf("it answered HTTP %d", answer.Status), nil
 	}
-	var v verdict
-	v.read(answer.Fields)
+	code := rpcStatus(answer.Fields, hops.Unknown)
 	content, err := takeAll(s, until)
 	if err != nil {
 		return 0, "", err
 	}
-	if trailer := s.Trailer(); len(trailer) > 0 {
-		v.read(trailer)
-	}
-	return servingOf(&v, content)
+	return servingOf(rpcStatus(s.Trailer(), code), content)
 }
 
 // takeAll reads an answer to its end, of which there cannot be much.
@@ -143,13 +139,23 @@ func takeAll(s *h2.Stream, until time.Duration) (content []byte, err error) {
 	return nil, errors.New("the answer is too long for one about health")
 }
 
+// rpcStatus is the status in the fields of a gRPC answer, or otherwise if there is none.
+func rpcStatus(fields []h2.Field, otherwise hops.Code) hops.Code {
+	for _, f := range fields {
+		if f.Is("grpc-status") {
+			return hops.ParseStatus(string(f.Value))
+		}
+	}
+	return otherwise
+}
+
 // servingOf is what an answer of grpc.health.v1 means.
-func servingOf(v *verdict, content []byte) (check.Result, string, error) {
+func servingOf(code hops.Code, content []byte) (check.Result, string, error) {
 	switch {
-	case v.code == hops.Unimplemented:
+	case code == hops.Unimplemented:
 		return check.Refusing, "it does not know grpc.health.v1", nil
-	case v.code != hops.OK:
-		return check.Refusing, "it answered " + v.code.String(), nil
+	case code != hops.OK:
+		return check.Refusing, "it answered " + code.String(), nil
 	case len(content) < 5 || content[0] != 0 || int(binary.BigEndian.Uint32(content[1:5])) != len(content)-5:
 		return 0, "", errors.New("it answered with what is no message")
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,12 +59,12 @@ func (l *services) of(g *abate.Guard, gate *inbound.Gate) *service {
 }
 
 // tick closes connections that nobody uses, and takes what the policy file has no more off the page.
-func (l *services) tick(now time.Duration, p *plane, page *abateadmin.Page) {
+func (l *services) tick(now time.Duration, t *transport, log *slog.Logger, page *abateadmin.Page) {
 	l.guards.Range(func(_, kept any) bool {
 		s := kept.(*service)
 		if s.listed() {
 			s.sweep(now - l.idle)
-			s.checkup.follow(s, &p.out, p.config.Log)
+			s.checkup.follow(s, t, log)
 		} else {
 			s.checkup.end(s)
 			s.sweep(now) // nothing is sent to it any more

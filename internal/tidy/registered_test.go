@@ -28,6 +28,7 @@ var known = spread{
 		"policy/budget":      17, // sim/engine/sharing.go is the Redis of a simulated fleet
 		"policy/bulkhead":    10,
 		"policy/comeback":    5,
+		"policy/health":      4,
 		"policy/hedge":       5,
 		"policy/idempotency": 35,
 		"policy/pacing":      4,

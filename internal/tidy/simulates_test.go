@@ -32,6 +32,7 @@ var theWorld = simulated{
 	},
 	reads: map[string]string{
 		"sim/engine/call.go hedge":           "carries out what core.Call says of copies",
+		"sim/engine/checks.go ask":           "the time limit of a health check, as its driver has it",
 		"sim/engine/gate.go address":         "a gate with a limit for each caller has to be told who calls",
 		"sim/engine/gate.go install":         "replicas share the limit of a fleet, as through Redis",
 		"sim/engine/guards.go sample":        "the picture shows tokens where there are some",

@@ -39,8 +39,8 @@ type Balancer struct {
 func New(c Config, endpoints int) *Balancer {
 	c = c.WithDefaults()
 	n := max(endpoints, 0)
-	b := &Balancer{endpoints: make([]*endpoint, n), config: c, mayBeOut: c.mayBeOut(n), limit: int64(c.ConsecutiveFailures),
-		line: new(line), ramps: newRamps(c.SlowStart)}
+	b := &Balancer{endpoints: make([]*endpoint, n), config: c, mayBeOut: c.mayBeOut(n),
+		limit: int64(c.ConsecutiveFailures), line: new(line), ramps: newRamps(c.SlowStart)}
 	all := make([]endpoint, n)
 	for i := range b.endpoints {
 		b.endpoints[i], all[i].ramp = &all[i], warm
@@ -54,8 +54,8 @@ func New(c Config, endpoints int) *Balancer {
 // Pick chooses the endpoint of the next attempt, which counts as pending until Done: of two endpoints drawn at random
 // from those that are in the choice, the one with fewer attempts pending, or the first drawn where that is equal. rnd
 // are 64 uniform random bits. avoid is the endpoint just tried, -1 for none; it is chosen only if all others are out of
-// the choice. Pick returns -1 if the balancer has no endpoints. It takes no lock, unless an endpoint's ejection is over,
-// or it is time to look at zones.
+// the choice. Pick returns -1 if the balancer has no endpoints. It takes no lock, unless an endpoint's ejection is
+// over, or it is time to look at zones.
 func (b *Balancer) Pick(now time.Duration, rnd uint64, avoid int) int {
 	c := b.at(now)
 	at := c.draw(rnd, avoid)
@@ -128,11 +128,16 @@ func (b *Balancer) failed(e *endpoint, now time.Duration) {
 	if i < 0 {
 		return
 	}
-	if e.lately.Load() || streak >= b.limit && (b.room(c, e) && b.othersDoBetter(c, i) || c.ejected > 0 && b.allFail(c)) {
+	if e.lately.Load() || streak >= b.limit && b.matters(c, i) {
 		b.line.mu.Lock()
 		defer b.line.mu.Unlock()
 		b.consider(i, now)
 	}
+}
+
+// matters reports whether as many failures in a row as eject endpoint i change anything.
+func (b *Balancer) matters(c *choice, i int) bool {
+	return c.ejected < b.mayBeOut && b.othersDoBetter(c, i) || c.ejected > 0 && b.allFail(c)
 }
 
 // number is which endpoint of b e is, -1 for none.
@@ -141,15 +146,6 @@ func (b *Balancer) number(e *endpoint) int {
 		return i
 	}
 	return -1
-}
-
-// room reports whether one more endpoint may be ejected. Where its health check speaks against it, too, so may all but
-// the last.
-func (b *Balancer) room(c *choice, e *endpoint) bool {
-	if b.mayBeOut == 0 {
-		return false
-	}
-	return c.counted < b.mayBeOut || e.unhealthy.Load() && c.ejected < len(b.endpoints)-1
 }
 
 // othersDoBetter reports whether an endpoint in the choice, other than i, has not failed last.
@@ -184,7 +180,7 @@ func (b *Balancer) consider(i int, now time.Duration) {
 		b.allBack(now)
 		return
 	}
-	if e.streak.Load() < b.limit || e.sinceReturn() < b.limit || !b.room(c, e) || !b.othersDoBetter(c, i) {
+	if e.streak.Load() < b.limit || e.sinceReturn() < b.limit || c.ejected >= b.mayBeOut || !b.othersDoBetter(c, i) {
 		return
 	}
 	e.ejections++

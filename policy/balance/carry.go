@@ -6,13 +6,13 @@ import (
 )
 
 // Carry takes over the endpoints that from has, after a reload or a change of the list: endpoint i of b was endpoint
-// index[i] of from. An index that from does not have (-1), and one that is missing, is a new endpoint. All that is known
-// of the others carries over: attempts pending, streaks, what health checks say, the own zone's record; and ejections as
-// far as b's configuration allows: no more endpoints than it may eject, those that come back last, and none for longer
-// than its MaxEjectionTime.
+// index[i] of from. An index that from does not have (-1), and one that is missing, is a new endpoint. All that is
+// known of the others carries over: attempts pending, streaks, what health checks say, the own zone's record; and
+// ejections as far as b's configuration allows: no more endpoints than it may eject, those that come back last, and
+// none for longer than its MaxEjectionTime.
 //
-// Attempts for which from chose the endpoint end at from, and count for b. From then on b decides: from goes on choosing
-// for requests that know no better, as things stood then. Call Carry before b is used. It takes time and
+// Attempts for which from chose the endpoint end at from, and count for b. From then on b decides: from goes on
+// choosing for requests that know no better, as things stood then. Call Carry before b is used. It takes time and
 // memory in proportion to the number of endpoints, and nothing is kept of those that are gone once their attempts have
 // ended.
 func (b *Balancer) Carry(from *Balancer, index []int) {
@@ -50,19 +50,9 @@ func (b *Balancer) Carry(from *Balancer, index []int) {
 	slices.SortStableFunc(out, func(x, y int) int {
 		return cmp.Compare(b.endpoints[y].until, b.endpoints[x].until)
 	})
-	kept, gone := 0, 0
-	for _, i := range out {
-		e := b.endpoints[i]
-		switch {
-		case e.unhealthy.Load() && b.config.Enabled() && gone < len(b.endpoints)-1:
-			gone++
-		case kept < b.mayBeOut && gone < len(b.endpoints)-1:
-			kept++
-			gone++
-		default:
-			e.comeBack()
-			b.ramps.begin(e, fromThere)
-		}
+	for _, i := range out[min(len(out), b.mayBeOut):] {
+		b.endpoints[i].comeBack()
+		b.ramps.begin(b.endpoints[i], fromThere)
 	}
 	b.choose(fromThere) // the first attempt says what time it is
 }

@@ -17,7 +17,6 @@ type choice struct {
 	panics   bool          // health checks are not believed
 
 	ejected int // endpoints
-	counted int // of those, which count for MaxEjectionShare
 }
 
 // member is an endpoint in the choice.
@@ -38,9 +37,6 @@ func (b *Balancer) choose(now time.Duration) *choice {
 		case e.out && (decides || now < e.until):
 			c.until = min(c.until, e.until)
 			c.ejected++
-			if !e.unhealthy.Load() {
-				c.counted++
-			}
 		case e.unhealthy.Load():
 			unhealthy++
 		default:

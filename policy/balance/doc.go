@@ -14,6 +14,19 @@
 //
 // A retry avoids the endpoint just tried, as long as any other is in the choice.
 //
+// Where endpoints have zones ([Balancer.Locate]) those in the caller's own zone are drawn more often. How much more is
+// found out: at first every endpoint gets the same, and twice a second the own zone is compared with the others, by the
+// share of attempts that fail and by the time that they take (Little's law: attempts pending, summed up over time,
+// divided by those that ended). Where it does no worse it gets a step more, up to all but one attempt in 64, which are
+// there to compare with. Where it does worse, beyond chance, it gets half of what it had got beyond the same for all.
+// The same when it begins to fail or to be slow and too little is known of the others: to doubt costs only nearness. A
+// caller does not know how many others are in its zone, so no rule from numbers of endpoints alone would do.
+//
+// There is a bound that needs no evidence. With w the own zone's part of all endpoints, by weight, and h its part of
+// those in the choice, it never gets more than h/w of the attempts: the ratio of Envoy's zone-aware routing, with the
+// callers assumed to be spread as the endpoints are. So what endpoints that are out leave is spread over all zones at
+// once.
+//
 // Where endpoints have weights ([Balancer.Weigh]) a heavier one is drawn more often, and is as busy as a lighter one
 // with as much more pending. An endpoint that comes back, or is new after a reload, weighs an eighth at first and then
 // steadily more, for as long as Config.SlowStart says.
@@ -40,10 +53,17 @@
 // have begun since as it takes failures to eject it again: those that hung since before the ejection and fail now are
 // not enough.
 //
+// # What health checks do
+//
+// They take endpoints out of the choice, and bring them back ([Balancer.Judge]), unless they leave fewer than
+// PanicThreshold: then they are not believed. They have no part in ejections. Package health decides what an endpoint's
+// answers mean.
+//
 // # How to drive it
 //
-// Call Pick before each attempt and Done after it, whatever became of it. After a reload build a new [Balancer] and let
-// it Carry what the old one knows; attempts in flight still end at the old one. The balancer starts no goroutine and
+// Call Pick before each attempt and Done after it, whatever became of it; or Begin, and the Done of what it returns.
+// After a reload, or when endpoints come and go, build a new [Balancer] and let it Carry what the old one knows;
+// attempts in flight still end at the old one. The balancer starts no goroutine and
 // reads no clock: an endpoint comes back on the first call at or after the time that it was ejected until.
 //
 // # What it costs

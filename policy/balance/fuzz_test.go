@@ -54,19 +54,15 @@ func (m *model) back(p *peer) {
 	p.out, p.streak, p.begunSinceReturn, p.quietFrom = false, 0, 0, p.until
 }
 
-// mayEject reports whether one more may be out. Those against whom their health check speaks too are not counted.
-func (m *model) mayEject(p *peer) bool {
-	n, out, counted := len(m.endpoints), 0, 0
+// mayEject reports whether one more may be out.
+func (m *model) mayEject() bool {
+	n, out := len(m.endpoints), 0
 	for _, p := range m.endpoints {
 		if p.out {
 			out++
 		}
-		if p.out && !p.sick {
-			counted++
-		}
 	}
-	room := counted == 0 || float64(counted+1) <= m.c.MaxEjectionShare*float64(n)+1e-6
-	return m.on && out+1 < n && (p.sick || room && counted+1 < n)
+	return m.on && out+1 < n && (out == 0 || float64(out+1) <= m.c.MaxEjectionShare*float64(n)+1e-6)
 }
 
 // in is who is in the choice: all, if too few are left.
@@ -167,7 +163,7 @@ func (m *model) done(p *peer, now time.Duration, r balance.Result) {
 			return
 		}
 		limit := m.c.ConsecutiveFailures
-		if p.streak >= limit && p.begunSinceReturn >= limit && m.mayEject(p) && m.othersDoBetter(i) {
+		if p.streak >= limit && p.begunSinceReturn >= limit && m.mayEject() && m.othersDoBetter(i) {
 			if time.Duration(p.multiplier)*m.c.BaseEjectionTime < m.c.MaxEjectionTime {
 				p.multiplier++
 			}
@@ -211,7 +207,7 @@ func (m *model) carry(c balance.Config, index []int) *model {
 		next.endpoints[i].out = false
 	}
 	for _, i := range out {
-		if p := next.endpoints[i]; next.mayEject(p) {
+		if p := next.endpoints[i]; next.mayEject() {
 			p.out = true
 		} else {
 			next.back(p)

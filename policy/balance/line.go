@@ -16,9 +16,9 @@ type line struct {
 }
 
 // Judge says what an endpoint's health check has found. One that is not healthy leaves the choice, unless fewer than
-// Config.PanicThreshold of the endpoints would be left: checks that condemn so many are rather wrong themselves, or what
-// they condemn is all there is. Then all whom only a check speaks against are in the choice, and their results decide.
-// Where results speak against an endpoint, too, it is ejected without a look at MaxEjectionShare.
+// Config.PanicThreshold of the endpoints would be left: checks that condemn so many may be wrong themselves, and what
+// is left would not bear the load. Then all whom only a check speaks against are in the choice, and their results
+// decide, as far as MaxEjectionShare lets them.
 //
 // A check that passes does not end an ejection: results have caused it. To say what has been said before costs a lock.
 func (b *Balancer) Judge(i int, now time.Duration, healthy bool) {

@@ -12,9 +12,10 @@ type zones struct {
 	known bool   // some are, and some are not
 }
 
-// Locate says in which zone each endpoint is, "" where nobody knows, and which zone is the caller's own. Endpoints there
-// get attempts rather than others, as long as they do no worse: see the package comment. With own "", with nothing in
-// that zone, or with everything there, no endpoint is preferred. Call Locate before b is used, and before Carry.
+// Locate says in which zone each endpoint is, "" where nobody knows, and which zone is the caller's own. Endpoints
+// there get attempts rather than others, as long as they do no worse: see the package comment. With own "", with
+// nothing in that zone, or with everything there, no endpoint is preferred. Call Locate before b is used, and before
+// Carry.
 func (b *Balancer) Locate(own string, in []string) {
 	b.line.mu.Lock()
 	defer b.line.mu.Unlock()
@@ -35,14 +36,16 @@ func (b *Balancer) Locate(own string, in []string) {
 }
 
 const (
-	lookEvery = time.Second
-	least     = 8       // attempts of each kind, before they are compared
-	oldest    = 30      // looks after which they are forgotten
-	elsewhere = 1. / 64 // of the attempts go to other zones in any case, or there would be nothing to compare
-	rise      = 1. / 16 // of the way to all that the own zone may get
-	slower    = 1.25    // the own zone may be
-	finest    = 1 << 12 // how many times as often an endpoint of the own zone may be drawn
-	grain     = 1 << 4  // parts of a share
+	doubts     = 3 // standard deviations that are no chance any more
+	lookEvery  = time.Second / 2
+	least      = 8       // attempts of each kind, before they are compared
+	suspicious = 3       // failures, while the others have not half as many for what they get
+	oldest     = 60      // looks after which they are forgotten
+	elsewhere  = 1. / 64 // of the attempts go to other zones in any case, or there would be nothing to compare
+	rise       = 1. / 32 // of the way to all that the own zone may get
+	slower     = 1.25    // the own zone may be
+	finest     = 1 << 12 // how many times as often an endpoint of the own zone may be drawn
+	grain      = 1 << 4  // parts of a share
 )
 
 // tally is what came of attempts.
@@ -58,6 +61,7 @@ type evidence struct {
 	trust        float64 // 0: it gets what every endpoint gets; 1: all that it may
 	next         time.Duration
 	looks        int
+	usual        float64 // seconds that attempts took in the own zone when it last did as well
 	here, beyond sample
 }
 
@@ -90,13 +94,17 @@ func (b *Balancer) look(now time.Duration) {
 		return
 	}
 	v.looks++
-	switch verdict := v.here.against(v.beyond); {
+	verdict := v.here.against(v.beyond)
+	if verdict == 0 && v.beyond.ended < least && v.here.ended >= least && v.usual > 0 && v.here.takes() > 2*v.usual {
+		verdict = -1 // less goes there, and then there is more to compare with
+	}
+	switch {
 	case verdict == 0 && v.looks < oldest:
 		return
 	case verdict < 0:
 		v.trust /= 2
 	case verdict > 0:
-		v.trust = min(v.trust+rise, 1)
+		v.trust, v.usual = min(v.trust+rise, 1), v.here.takes()
 	}
 	v.looks, v.here, v.beyond = 0, sample{}, sample{}
 }
@@ -121,17 +129,23 @@ func (s *sample) add(e *endpoint, now time.Duration) {
 	s.failed += float64(t.failed - was.failed)
 }
 
+// takes is how many seconds an attempt takes.
+func (s sample) takes() float64 { return s.seconds / s.ended }
+
 // against is -1 if s does worse than the others beyond chance, 1 if it does as well, 0 if nothing is known for certain.
 func (s sample) against(o sample) int {
+	if s.failed >= suspicious && s.failed*o.ended > 2*o.failed*s.ended || s.failed >= suspicious && o.ended == 0 {
+		return -1 // less goes there, and then there is more to compare with
+	}
 	if s.ended < least || o.ended < least {
 		return 0
 	}
 	fails, failsThere := s.failed/s.ended, o.failed/o.ended
 	together := (s.failed + o.failed) / (s.ended + o.ended)
-	chance := 2 * math.Sqrt(together*(1-together)*(1/s.ended+1/o.ended))
+	chance := doubts * math.Sqrt(together*(1-together)*(1/s.ended+1/o.ended))
 	// The time that an attempt takes, by Little's law. It varies about as much as it is long.
-	takes, takesThere := s.seconds/s.ended, o.seconds/o.ended
-	doubt := 2 * math.Hypot(takes/math.Sqrt(s.ended), takesThere/math.Sqrt(o.ended))
+	takes, takesThere := s.takes(), o.takes()
+	doubt := doubts * math.Hypot(takes/math.Sqrt(s.ended), takesThere/math.Sqrt(o.ended))
 	switch {
 	case fails > failsThere+chance, takes > slower*takesThere+doubt:
 		return -1

@@ -113,7 +113,9 @@ func TestAnOwnZoneThatFailsMoreIsNotPreferred(t *testing.T) {
 func TestWhatTheOwnZoneLacksGoesElsewhere(t *testing.T) {
 	w := newWorld(three, "a", "a", "b", "c", "a", "b", "c", "a", "b", "c", "a", "b", "c")
 	w.run(2 * time.Minute)
-	for _, tt := range []struct{ out, want float64 }{{0, 63. / 64}, {1, 0.75 * 12 / 11}, {2, 0.5 * 12 / 10}, {3, 0.25 * 12 / 9}} {
+	for _, tt := range []struct{ out, want float64 }{
+		{0, 63. / 64}, {1, 0.75 * 12 / 11}, {2, 0.5 * 12 / 10}, {3, 0.25 * 12 / 9},
+	} {
 		for _, i := range []int{0, 3, 6}[:int(tt.out)] {
 			w.b.Judge(i, w.now, false)
 		}
@@ -163,7 +165,7 @@ func TestZonesAreLearnedWhileEndpointsAreReplaced(t *testing.T) {
 		next.Carry(w.b, index)
 		w.b = next
 	}
-	wantShare(t, "after 160 s", w.run(10*s), 0.9, 0.99)
+	wantShare(t, "after 160 s", w.run(10*s), 0.8, 0.99)
 }
 
 func TestChecksTakeOutAndBringBack(t *testing.T) {
@@ -217,7 +219,7 @@ func TestChecksThatCondemnTooManyAreNotBelieved(t *testing.T) {
 	}
 }
 
-func TestTwoWitnessesNeedNoShare(t *testing.T) {
+func TestChecksRaiseNoShare(t *testing.T) {
 	c := three
 	c.MaxEjectionShare = 0.25
 	b := balance.New(c, 8)
@@ -226,13 +228,9 @@ func TestTwoWitnessesNeedNoShare(t *testing.T) {
 	}
 	for i := range 5 {
 		attempts(t, b, 0, i, "FFF")
-		wantEjected(t, b, 0, i, 10*s)
 	}
-	attempts(t, b, 0, 6, "FFF") // calls alone speak against it
-	wantEjected(t, b, 0, 6, 10*s)
-	attempts(t, b, 0, 7, "S")
-	if got := b.State(0); got.In != 2 || !got.Panic {
-		t.Errorf("%+v", got)
+	if got := b.State(0); got.In != 6 || !got.Panic {
+		t.Errorf("%+v, want two of eight out", got)
 	}
 }
 

@@ -34,8 +34,8 @@ type Config struct {
 	Interval time.Duration `yaml:"interval" range:"100ms..1h" example:"5s"`
 
 	// MaxInterval is the longest time between two questions to an endpoint that stays healthy: each passed check in a row
-	// doubles the wait up to it, and calls that were answered raise it to that at once. Calls that fail have it asked within
-	// an interval. Must not be below interval. Range
+	// doubles the wait up to it, and calls that were answered raise it to that at once. Calls that fail have it asked
+	// within an interval. Must not be below interval. Range
 	// 100ms to 24h. Zero means the default, eight times interval.
 	MaxInterval time.Duration `yaml:"maxInterval" range:"100ms..24h" example:"40s"`
 

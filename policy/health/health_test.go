@@ -205,7 +205,8 @@ func FuzzCheck(f *testing.F) {
 	f.Add(byte(0), []byte{0, 1, 1, 0, 0, 2, 2, 6, 6})
 	f.Add(byte(7), []byte{2, 0, 4, 5, 6, 1, 1, 1, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, thresholds byte, ops []byte) {
-		c := health.Config{Kind: health.TCP, UnhealthyThreshold: 1 + int(thresholds%4), HealthyThreshold: 1 + int(thresholds/4%4)}
+		c := health.Config{Kind: health.TCP, UnhealthyThreshold: 1 + int(thresholds%4),
+			HealthyThreshold: 1 + int(thresholds/4%4)}
 		c = c.WithDefaults()
 		rnd := rand.New(rand.NewPCG(uint64(thresholds), 3))
 		k, m, now, calls := health.New(c, 0, rnd.Uint64()), naive{healthy: true}, time.Duration(0), uint64(0)

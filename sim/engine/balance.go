@@ -8,7 +8,6 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/balance"
-	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/kernel"
 )
 
@@ -36,6 +35,8 @@ type endpoints struct {
 // reset makes new balancers for all instances: they know nothing yet.
 func (b *balancers) reset() {
 	b.checks.reset()
+	clear(b.begun)
+	b.begun = b.begun[:0]
 	for i := range b.of {
 		b.renew(int32(i))
 	}
@@ -90,7 +91,9 @@ func (b *balancers) learn(i int32, edge *edge) {
 	if !callee.lives {
 		next.Weigh(p.Weights)
 	}
-	e.locate(next, i-caller.first, caller, callee, list, &p)
+	if !p.IgnoreZones {
+		e.locate(next, i-caller.first, caller, callee, list)
+	}
 	if e.balancer != nil {
 		index := make([]int, len(list))
 		for at, replica := range list {
@@ -100,13 +103,13 @@ func (b *balancers) learn(i int32, edge *edge) {
 	}
 	e.balancer, e.list = next, list
 	if p.HealthCheck.Enabled() {
-		b.checks.follow(e, i, edge, &p)
+		b.checks.follow(e, i, edge, p.HealthCheck.WithDefaults())
 	}
 }
 
 // locate tells a balancer the zones of its replicas, and that of a caller, by its number.
-func (e *endpoints) locate(to *balance.Balancer, number int32, caller, callee *node, list []int32, p *policyfile.Policy) {
-	if len(caller.zones) == 0 || len(callee.zones) == 0 || p.IgnoreZones {
+func (e *endpoints) locate(to *balance.Balancer, number int32, caller, callee *node, list []int32) {
+	if len(caller.zones) == 0 || len(callee.zones) == 0 {
 		return
 	}
 	var zones []string

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/policy/health"
-	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/kernel"
 )
 
@@ -38,9 +37,8 @@ func (k *check) about(what uint32) uint32 { return what | k.number&(1<<22-1)<<2 
 func (cs *checks) reset() { cs.all, cs.free = cs.all[:0], cs.free[:0] }
 
 // follow makes checks for the replicas that are new to a caller, and drops those of replicas that are gone.
-func (cs *checks) follow(e *endpoints, inst int32, edge *edge, p *policyfile.Policy) {
+func (cs *checks) follow(e *endpoints, inst int32, edge *edge, config health.Config) {
 	callee := &cs.world.nodes[edge.callee]
-	config := p.HealthCheck.WithDefaults()
 	for len(e.checks) < int(callee.count) {
 		e.checks = append(e.checks, 0)
 	}

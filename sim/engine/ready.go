@@ -67,7 +67,8 @@ func (s *servers) asked(i int32, about, check uint32) (answered, waits bool) {
 		return false, false
 	}
 	ti, t := s.traffic.tasks.get()
-	*t = task{inst: i, stage: dead, poison: true, mark: about, user: check} // what is dead takes no worker when its turn comes
+	// What is dead takes no worker when its turn comes.
+	*t = task{inst: i, stage: dead, poison: true, mark: about, user: check}
 	r.probes++
 	r.line.push(ti)
 	return false, true

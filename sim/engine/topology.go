@@ -113,7 +113,8 @@ func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
 		s := &services[i]
 		index[s.Name] = int32(len(t.nodes))
 		n := node{name: s.Name, index: i, service: s, count: int32(s.Most()), limit: queueLimit(s),
-			initial: int32(max(s.Replicas, 1)), lives: s.Lives(), crashes: int32(min(s.Crash.Above, math.MaxInt32)), zones: s.Zones}
+			initial: int32(max(s.Replicas, 1)), lives: s.Lives(), crashes: int32(min(s.Crash.Above, math.MaxInt32)),
+			zones: s.Zones}
 		if p, ok := v.ProtectionOf(s.Name); ok {
 			n.protection = &p.Protection
 		}

@@ -166,8 +166,8 @@ func (c *faultChecker) zone() {
 		fix = "write one of " + strings.Join(slices.Compact(slices.Sorted(slices.Values(zones))), ", ")
 	}
 	c.obey(c.path, []rule{
-		{!slices.Contains(zones, c.f.Zone), "zone", "nothing of " + c.target + " is in zone " + strictyaml.Quote(c.f.Zone), fix,
-			nil},
+		{!slices.Contains(zones, c.f.Zone), "zone",
+			"nothing of " + c.target + " is in zone " + strictyaml.Quote(c.f.Zone), fix, nil},
 		{c.Has(c.path + ".share"), "zone", "excludes share", "keep one of the two", nil},
 	})
 }

@@ -62,6 +62,8 @@ a problem+json body whose code says why. Both work in one process.
                            gateway whose headers it believes and passes on; from everybody else it
                            removes X-Forwarded-For and its like, Abate-..., and headers that say
                            who a user is (default: it believes all)
+  --zone NAME              the zone that it runs in: endpoints there are preferred while they do no
+                           worse than others (default: ABATE_ZONE, or none)
   --access-log WHICH       errors (default: at most 100 lines a second), all or off
   --log-format FORMAT      text (default) or json, on standard error
   --drain-timeout D        how long requests in flight may take after SIGTERM (default 25s); a
@@ -134,6 +136,7 @@ func (f *proxyFlags) define() *flag.FlagSet {
 	set.DurationVar(&f.config.UpstreamMaxAge, "upstream-max-age", 8*time.Second, "")
 	set.IntVar(&f.config.MaxConnections, "max-connections", 0, "")
 	set.Func("trusted-peers", "", f.trustPeers)
+	set.StringVar(&f.config.Zone, "zone", os.Getenv("ABATE_ZONE"), "")
 	set.IntVar(&f.config.MaxBufferedBody, "max-buffered-body", 64<<10, "")
 	set.Int64Var(&f.config.StaleMemory, "stale-memory", 64<<20, "")
 	return set

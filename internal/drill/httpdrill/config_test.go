@@ -96,6 +96,8 @@ func TestTheDrillRefusesWhatItDoesNotPlay(t *testing.T) {
 			"services: 3; the drill supports the service that the clients call and at most one behind it"},
 		{"another fault", "outage: db, mode: blackhole", "loss: db, rate: 50%",
 			"faults[0]: loss of db: the drill supports outage, slowdown and errors of a service"},
+		{"a zone", "db: {}\nfaults:\n  - {at: 1s,", "db: {zones: [a]}\nfaults:\n  - {zone: a, at: 1s,",
+			"faults[0].zone: the drill supports faults without a zone"},
 		{"no time before", "at: 1s", "at: 200ms", "faults: 200ms before the first; the drill needs at least 1s"},
 		{"no time after", "for: 1500ms", "for: 2500ms", "faults: 1s after the last; the drill needs at least 2s"},
 		{"an hour", "duration: 4500ms", "duration: 1h", "duration: 1h0m0s is out of range; the drill supports at most 10m0s"},

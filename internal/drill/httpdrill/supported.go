@@ -190,6 +190,7 @@ func (p *problems) faults(s *scenario.Scenario) {
 		kind, target := f.Kind()
 		ok := kind == scenario.OutageFault || kind == scenario.SlowdownFault || kind == scenario.ErrorsFault
 		p.supports(ok, fmt.Sprintf("faults[%d]: %s of %s", i, kind, target), "outage, slowdown and errors of a service")
+		p.supports(f.Zone == "", fmt.Sprintf("faults[%d].zone", i), "faults without a zone: it has none")
 	}
 	begin, end := s.Trouble()
 	p.refuse(s.Duration <= longest, "duration", "%v is out of range; the drill supports at most %v, in real time; use "+
