@@ -230,6 +230,26 @@ func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 		e.balancers.checks.moves(i, generation)
 	case evScale:
 		e.lives.look(int32(i))
+	case evUnparked:
+		if e.caches.parked.is(i, generation) {
+			e.calls.unparked(i)
+		}
+	case evLane:
+		e.consumers.woken(i, generation)
+	case evBehind:
+		e.consumers.behind(i)
+	case evFault:
+		e.faults.move(i, generation)
+	case evWindow:
+		e.rec.window = Window(generation)
+	default:
+		e.handleShared(kind, i, generation)
+	}
+}
+
+// handleShared processes the events of what instances share through Redis.
+func (e *Engine) handleShared(kind uint8, i, generation uint32) {
+	switch kind {
 	case evShare:
 		e.sharing.exchange(int32(i))
 	case evExchange:
@@ -244,18 +264,6 @@ func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 		if e.limits.trips.is(i, generation) {
 			e.servers.limitMoves(i, kind == evLimitTimeout)
 		}
-	case evUnparked:
-		if e.caches.parked.is(i, generation) {
-			e.calls.unparked(i)
-		}
-	case evLane:
-		e.consumers.woken(i, generation)
-	case evBehind:
-		e.consumers.behind(i)
-	case evFault:
-		e.faults.move(i, generation)
-	case evWindow:
-		e.rec.window = Window(generation)
 	}
 }
 
