@@ -239,9 +239,8 @@ func TestAReloadThatChangesWhereToLookKeepsTheEndpointsUntilThereIsAnAnswer(t *t
 
 // pods are endpoints that come and go: each a server of its own.
 type pods struct {
-	t     testing.TB
-	live  []net.Listener
-	serve *http.Server
+	t    testing.TB
+	live []net.Listener
 }
 
 func (p *pods) begin(n int) {

@@ -190,7 +190,7 @@ func TestBackendsBehindABalancerOfConnectionsThatAreAddedGetTheirShare(t *testin
 
 // callUntil makes one call after the other, none of which may fail.
 func callUntil(t *testing.T, r *running, scheme string, over <-chan struct{}) {
-	once := func() string { return "" }
+	var once func() string
 	if scheme == "http" {
 		c := r.dial()
 		defer c.Close()

@@ -102,7 +102,7 @@ func TestWhatAnswersMean(t *testing.T) {
 			if last = 0; was != k.Healthy() {
 				changes++
 			}
-			for next := k; ; now = next.Due() {
+			for next := k; ; {
 				if now = next.Due(); next.Ask(usual, now, health.Calls{Answered: answered}, half) {
 					last = now - asked
 					break

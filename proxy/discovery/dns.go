@@ -114,7 +114,9 @@ func (q *query) targets(ctx context.Context, records []*net.SRV) (map[string][]n
 	for _, r := range records {
 		mu.Lock()
 		_, twice := found[r.Target]
-		found[r.Target] = found[r.Target]
+		if !twice {
+			found[r.Target] = nil
+		}
 		mu.Unlock()
 		if twice {
 			continue
