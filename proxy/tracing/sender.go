@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"time"
@@ -189,6 +190,9 @@ func (to *sender) post(ctx context.Context, body []byte, spans int) (again bool,
 	}
 	req.Header.Set("User-Agent", "abate/"+s.Version)
 	resp, err := to.client.Do(req)
+	if said := (*url.Error)(nil); errors.As(err, &said) { // its text has the whole URL, which may have secrets
+		err = said.Err
+	}
 	if err != nil {
 		return true, 0, err
 	}
