@@ -64,8 +64,8 @@ a problem+json body whose code says why. Both work in one process.
                            who a user is (default: it believes all)
   --access-log WHICH       errors (default: at most 100 lines a second), all or off
   --log-format FORMAT      text (default) or json, on standard error
-  --otlp-endpoint URL      send spans of calls and attempts to this OpenTelemetry collector, over HTTP,
-                           for example http://localhost:4318; "off" for none. It goes before
+  --otlp-endpoint URL      send spans of calls and attempts to this OpenTelemetry collector, over
+                           HTTP, for example http://localhost:4318; "off" for none. It goes before
                            OTEL_EXPORTER_OTLP_ENDPOINT; other OTEL_ variables count too
   --trace-ratio R          record this share of calls, 0 to 1, unless the caller's traceparent says
                            (default: OTEL_TRACES_SAMPLER, or all)

@@ -42,7 +42,9 @@ func (f *proxyFlags) trace() {
 				"--trace-file FILE")
 		}
 	}
-	f.config.Tracing = s
+	if f.config.Tracing = s; !s.Enabled() {
+		f.config.Tracing = tracing.Settings{}
+	}
 	if n := f.traces.plainNames; n != "on" && n != "off" {
 		f.wrong("--plain-metric-names %q is not known: write on or off", n)
 	}
