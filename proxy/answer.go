@@ -125,7 +125,7 @@ func (a *answer) release(now time.Duration, drain bool) {
 // rest stops the attempt's time, while its call waits for another one. The endpoint hears of its end.
 func rest(a *answer, now time.Duration) {
 	a.settle(now)
-	a.rests = true
+	a.rests, a.span.over = true, now
 	if a.until != core.NoDeadline {
 		a.until -= now
 	}

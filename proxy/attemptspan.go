@@ -21,7 +21,8 @@ import (
 type attemptSpan struct {
 	id    tracing.SpanID
 	began time.Duration
-	err   error // why it brought no answer
+	over  time.Duration // when the answer was put aside, while its call waits for another attempt; 0 if it was not
+	err   error         // why it brought no answer
 }
 
 // beginSpan begins the span of an attempt of a request that is recorded.
@@ -33,6 +34,9 @@ func beginSpan(a *answer, now time.Duration) {
 // endSpan sends the span. It has to come before the memory that the answer lies in is given back.
 func endSpan(a *answer, now time.Duration) {
 	r, t := a.req, &a.req.traced
+	if a.span.over != 0 {
+		now = a.span.over
+	}
 	s := &tracing.Span{Trace: t.own.Trace, ID: a.span.id, Parent: t.own.Span, Flags: t.own.Flags, Kind: tracing.Client,
 		Name: r.nameSpan(""), Begin: t.at(a.span.began), End: t.at(max(now, a.span.began)),
 		Attributes: make([]tracing.Attribute, 0, 14)}

@@ -31,7 +31,8 @@ func TestTheMetricsHaveTheProcessTheProgramAndThePolicy(t *testing.T) {
 	r := start(t, single([]string{s.url}), func(c *proxy.Config) { c.Version = "v1.2.3" })
 	page := r.adminGet("/metrics")
 	for _, want := range []string{
-		`abate_build_info\{goversion="go[^"]+",revision="[^"]+",version="v1.2.3"\} 1`, `abate_config_last_reload_successful 1`,
+		`abate_build_info\{goversion="go[^"]+",revision="[^"]+",version="v1.2.3"\} 1`,
+		`abate_config_last_reload_successful 1`,
 		`abate_config_last_reload_success_timestamp_seconds [1-9]\.\d+e\+09`, `abate_policy_info\{hash="[0-9a-f]{64}"\} 1`,
 		`go_goroutines \d+`, `process_open_fds \d+`, `process_max_fds \S+`, `process_resident_memory_bytes \S+`,
 		`abate_proxy_connections \d+`,
@@ -49,7 +50,8 @@ func TestTheMetricsHaveTheProcessTheProgramAndThePolicy(t *testing.T) {
 		t.Fatal("a file with mistakes was loaded")
 	}
 	bad := r.adminGet("/metrics")
-	if !strings.Contains(bad, "\nabate_config_last_reload_successful 0\n") || hash.FindString(bad) != hash.FindString(page) {
+	if !strings.Contains(bad, "\nabate_config_last_reload_successful 0\n") ||
+		hash.FindString(bad) != hash.FindString(page) {
 		t.Error("a reload that has failed does not show, or another policy is said to be in force")
 	}
 	r.write(single([]string{s.url}, "maxRetries: 7"))
@@ -57,7 +59,8 @@ func TestTheMetricsHaveTheProcessTheProgramAndThePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := r.adminGet("/metrics")
-	if !strings.Contains(good, "\nabate_config_last_reload_successful 1\n") || hash.FindString(good) == hash.FindString(page) {
+	if !strings.Contains(good, "\nabate_config_last_reload_successful 1\n") ||
+		hash.FindString(good) == hash.FindString(page) {
 		t.Error("a reload does not show")
 	}
 }
@@ -88,8 +91,8 @@ func TestBucketsOfLatencyNameATraceInOpenMetrics(t *testing.T) {
 	c, s := new(collector), upstream(t, failFirst(0))
 	r := start(t, single([]string{s.url}), c.record(allCalls))
 	r.dial().send("GET /a HTTP/1.1\r\nHost: x.test\r\nTraceparent: " + above + "\r\n\r\n").answer()
-	exemplar := regexp.MustCompile(`(?m)^abate_http_client_request_duration_seconds_bucket\{.*\} 1 # \{(trace_id="` + traceID +
-		`",span_id="[0-9a-f]{16}"|span_id="[0-9a-f]{16}",trace_id="` + traceID + `")\} `)
+	exemplar := regexp.MustCompile(`(?m)^abate_http_client_request_duration_seconds_bucket\{.*\} 1 # \{(trace_id="` +
+		traceID + `",span_id="[0-9a-f]{16}"|span_id="[0-9a-f]{16}",trace_id="` + traceID + `")\} `)
 	var answer *httptest.ResponseRecorder
 	page := ""
 	eventually(t, "an exemplar", func() bool { // the request is counted when its client has the answer
@@ -123,7 +126,8 @@ func TestPromtoolAcceptsAllOfTheMetricsPage(t *testing.T) {
 func TestProfilesAreForThoseWithAToken(t *testing.T) {
 	open := start(t, "services: {s: {}}")
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/profile?seconds=0.01"} {
-		if a := open.look(path); a.Code != http.StatusForbidden || !strings.Contains(a.Body.String(), "--admin-token-file FILE") {
+		if a := open.look(path); a.Code != http.StatusForbidden ||
+			!strings.Contains(a.Body.String(), "--admin-token-file FILE") {
 			t.Errorf("%s without any token: %d %s", path, a.Code, a.Body)
 		}
 	}

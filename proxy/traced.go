@@ -84,11 +84,8 @@ func (s *traced) appendParent(dst []byte, attempt tracing.SpanID) []byte {
 
 // traceID is the request's for a log: also of a proxy that records no traces. "" if it has none.
 func (r *request) traceID() string {
-	if r.plane.tracer != nil {
-		if r.traced.own.Trace == (tracing.TraceID{}) { // refused before it was looked at
-			return ""
-		}
-		return r.traced.own.Trace.String()
+	if own := r.traced.own.Trace; own != (tracing.TraceID{}) {
+		return own.String()
 	}
 	if c, ok := traceparent(r.Fields); ok {
 		return c.Trace.String()

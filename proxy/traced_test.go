@@ -156,8 +156,9 @@ func TestACallAndEachAttemptHaveSpansInTheTraceOfTheCaller(t *testing.T) {
 	if call.TraceID != traceID || call.ParentSpanID != parentID || call.Name != "GET /" || call.Status.Code != 0 {
 		t.Errorf("%+v", call)
 	}
-	call.want(t, "http.request.method", "GET", "http.response.status_code", "200", "abate.guard", "s", "abate.attempts", "3",
-		"url.path", "/a", "server.address", "x.test", "server.port", "81", "client.address", "127.0.0.1", "error.type", "",
+	call.want(t, "http.request.method", "GET", "http.response.status_code", "200", "abate.guard", "s",
+		"abate.attempts", "3", "url.path", "/a", "server.address", "x.test", "server.port", "81", "client.address", "127.0.0.1",
+		"error.type", "",
 		"http.route", "/", "network.protocol.version", "1.1", "abate.reason", "")
 	host, port, _ := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
 	for i, a := range attempts {
@@ -354,16 +355,17 @@ func TestTheAccessLogHasTheTraceTheClientAndTheServicesOwnStatus(t *testing.T) {
 	for _, record := range []bool{false, true} {
 		s, log := upstream(t, failFirst(9)), new(lockedBuffer)
 		c := new(collector)
-		r := start(t, single([]string{s.url}, "maxRetries: 0", "fallback: {status: 200, body: sorry}"), func(config *proxy.Config) {
-			config.AccessLog, config.LogAll = slog.New(slog.NewTextHandler(log, nil)), true
-			if record {
-				c.record(allCalls)(config)
-			}
-		})
+		r := start(t, single([]string{s.url}, "maxRetries: 0", "fallback: {status: 200, body: sorry}"),
+			func(config *proxy.Config) {
+				config.AccessLog, config.LogAll = slog.New(slog.NewTextHandler(log, nil)), true
+				if record {
+					c.record(allCalls)(config)
+				}
+			})
 		r.dial().send("GET /a HTTP/1.1\r\nHost: x.test\r\nTraceparent: " + above + "\r\n\r\n").answer()
 		r.shutdown()
-		for _, want := range []string{" status=200 ", " client=127.0.0.1 ", " traceId=" + traceID + " ", " upstreamStatus=503 ",
-			" endpoint=" + s.url + " ", " attempts=1 ", " tookMs="} {
+		for _, want := range []string{" status=200 ", " client=127.0.0.1 ", " traceId=" + traceID + " ",
+			" upstreamStatus=503 ", " endpoint=" + s.url + " ", " attempts=1 ", " tookMs="} {
 			if !strings.Contains(log.String()+" ", want) {
 				t.Errorf("lacks %q: %s", want, log)
 			}

@@ -68,7 +68,8 @@ func sending(t *testing.T, c *collector, change func(*tracing.Settings)) (*traci
 }
 
 func oneSpan(name string) *tracing.Span {
-	s := &tracing.Span{Trace: tracing.TraceID{1}, ID: tracing.NewSpan(), Kind: tracing.Client, Name: name, Begin: 1, End: 2}
+	s := &tracing.Span{Trace: tracing.TraceID{1}, ID: tracing.NewSpan(), Kind: tracing.Client, Name: name, Begin: 1,
+		End: 2}
 	s.Say("text", "a\xffb")
 	s.Say("nothing", "")
 	s.Count("number", 7)
@@ -151,7 +152,8 @@ func TestACollectorThatIsAwayIsToldOnceAndAskedEverMoreSeldom(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		s := tr.Stats()
-		if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "takes spans again") || s.Sent == 0 {
+		if n := strings.Count(log.String(), "\n"); n != 2 || s.Sent == 0 ||
+			!strings.Contains(log.String(), "takes spans again") {
 			t.Errorf("%d lines, %+v:\n%s", n, s, log)
 		}
 		if s.Sent+s.Refused+uint64(s.Queued) != 3600 {
@@ -250,7 +252,8 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func TestTheFileHasALineForEachBatch(t *testing.T) {
 	file := t.TempDir() + "/spans.jsonl"
 	for range 2 { // it is appended to
-		tr, err := tracing.Start(tracing.Settings{File: file, Resource: []tracing.Attribute{{Key: "service.name", Text: "s"}}},
+		whose := []tracing.Attribute{{Key: "service.name", Text: "s"}}
+		tr, err := tracing.Start(tracing.Settings{File: file, Resource: whose},
 			slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

@@ -130,8 +130,8 @@ func TestACollectorReadsTheSpansOfTheProxy(t *testing.T) {
 		t.Fatalf("%d batches of %q", len(c.got), c.forms)
 	}
 	of := c.got[0].GetResourceSpans()[0]
-	for key, want := range map[string]any{"service.name": "checkout", "k8s.pod.name": "checkout-7", "service.version": "v9",
-		"telemetry.sdk.language": "go"} {
+	for key, want := range map[string]any{"service.name": "checkout", "k8s.pod.name": "checkout-7",
+		"service.version": "v9", "telemetry.sdk.language": "go"} {
 		if got := says(t, of.GetResource().GetAttributes(), key); got != want {
 			t.Errorf("%s is %v, want %v", key, got, want)
 		}

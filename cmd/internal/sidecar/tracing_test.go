@@ -42,7 +42,8 @@ func TestAVariableThatIsWrongIsLoggedAndFlagsGoBeforeTheOthers(t *testing.T) {
 			args = append(args, flag)
 		}
 		code, _, stderr := runProxy(t, clitest.Ended(t), args...)
-		if code != 0 || !strings.Contains(stderr, `OTEL_TRACES_SAMPLER: \"sometimes\" is no sampler: write one of always_on`) ||
+		if code != 0 ||
+			!strings.Contains(stderr, `OTEL_TRACES_SAMPLER: \"sometimes\" is no sampler: write one of always_on`) ||
 			!strings.Contains(stderr, want) || strings.Contains(stderr, "traces are recorded") != (want != "") {
 			t.Errorf("%s: %d\n%s", flag, code, stderr)
 		}
@@ -78,8 +79,8 @@ func TestATraceOfARetriedCallIsWrittenAndDrawn(t *testing.T) {
 	}
 	var out, said strings.Builder
 	code := tracedraw.Command(t.Context(), []string{file}, &out, &said)
-	for _, want := range []string{"\nGET / ", "\n  attempt 1 to " + s.addr, "\n  wait ", "\n  attempt 2 to " + s.addr, ", 503\n",
-		", 200, 2 attempts\n"} {
+	for _, want := range []string{"\nGET / ", "\n  attempt 1 to " + s.addr, "\n  wait ", "\n  attempt 2 to " + s.addr,
+		", 503\n", ", 200, 2 attempts\n"} {
 		if code != 0 || !strings.Contains(out.String(), want) {
 			t.Errorf("%d %s, and no %q in\n%s", code, said.String(), want, out.String())
 		}

@@ -24,7 +24,8 @@ text { fill: #e4e9ee } .dim { fill: #9aa5b1 } .grid { stroke: #3a4450 } .good { 
 .fg { stroke: #1b2129 } }
 </style>
 <defs><pattern id="bad" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
-	`<rect class="bg" width="6" height="6"/><line class="fg" x1="0" y1="0" x2="0" y2="6" stroke-width="2"/></pattern></defs>
+	`<rect class="bg" width="6" height="6"/><line class="fg" x1="0" y1="0" x2="0" y2="6" stroke-width="2"/>` +
+	`</pattern></defs>
 `
 
 // svg draws a picture.
@@ -54,14 +55,18 @@ func (d *drawing) svgLine(w io.Writer, y int, l line) {
 	if l.wait {
 		dim = ` class="dim"`
 	}
-	fmt.Fprintf(w, "<text%s x=\"%d\" y=\"%d\">%s</text>\n", dim, 14*l.depth, y+14, html.EscapeString(fit(l.label, 36-2*l.depth)))
+	fmt.Fprintf(w, "<text%s x=\"%d\" y=\"%d\">%s</text>\n", dim, 14*l.depth, y+14,
+		html.EscapeString(fit(l.label, 36-2*l.depth)))
 	switch {
 	case l.wait:
 		fmt.Fprintf(w, "<line class=\"wait\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n", from, y+10, to, y+10)
-	case l.failed:
-		fmt.Fprintf(w, "<rect class=\"bad\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"16\" rx=\"2\"/>\n", from, y+2, max(to-from, 3))
 	default:
-		fmt.Fprintf(w, "<rect class=\"good\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"16\" rx=\"2\"/>\n", from, y+2, max(to-from, 3))
+		class := "good"
+		if l.failed {
+			class = "bad"
+		}
+		fmt.Fprintf(w, "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"16\" rx=\"2\"/>\n", class, from, y+2,
+			max(to-from, 3))
 	}
 	fmt.Fprintf(w, "<text%s x=\"%d\" y=\"%d\">%s</text>\n", dim, svgAbout, y+14, html.EscapeString(fit(l.about, 34)))
 }

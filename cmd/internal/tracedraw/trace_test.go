@@ -73,7 +73,8 @@ func TestThePictureIsThatOfTheRealFile(t *testing.T) {
 }
 
 const two = `{"resourceSpans":[{"scopeSpans":[{"spans":[` +
-	`{"traceId":"aa11","spanId":"01","name":"GET /<a>","kind":2,"startTimeUnixNano":"1000000","endTimeUnixNano":"3000000"},` +
+	`{"traceId":"aa11","spanId":"01","name":"GET /<a>","kind":2,"startTimeUnixNano":"1000000",` +
+	`"endTimeUnixNano":"3000000"},` +
 	`{"traceId":"aa11","spanId":"02","parentSpanId":"01","name":"GET","kind":3,"startTimeUnixNano":1000000,` +
 	`"endTimeUnixNano":2000000,"attributes":[{"key":"abate.attempt","value":{"intValue":"2"}},` +
 	`{"key":"abate.hedge","value":{"stringValue":"true"}},{"key":"error.type","value":{"stringValue":"timeout"}}]},` +
@@ -104,12 +105,12 @@ func TestNothingOfAFileGetsIntoThePictureAsMarkup(t *testing.T) {
 }
 
 func TestAFileThatCannotBeDrawnSaysWhereAndWhy(t *testing.T) {
-	nothing := put(t, "\n")
+	nothing, timeless := put(t, "\n"), put(t, strings.Replace(two, `"1000000"`, `"x"`, 1))
 	for want, args := range map[string][]string{
 		"spans.jsonl: line 3 is no OTLP in JSON: ":                                   {put(t, "\n{}\nwhat\n")},
 		"spans.jsonl: it has no spans; the proxy writes some every 5 seconds":        {nothing},
 		`spans.jsonl: no trace has an id that begins with "f"; the first is aa11`:    {"--id", "f", put(t, two)},
-		`spans.jsonl: line 1: the span "GET /<a>" has no id or no times`:             {put(t, strings.Replace(two, `"1000000"`, `"x"`, 1))},
+		`spans.jsonl: line 1: the span "GET /<a>" has no id or no times`:             {timeless},
 		"no such file or directory":                                                  {"/none/spans.jsonl"},
 		"it draws one file, and 0 are named":                                         {},
 		"it draws one file, and 2 are named; flags go before it":                     {nothing, "--id"},
