@@ -157,8 +157,8 @@ func TestACallAndEachAttemptHaveSpansInTheTraceOfTheCaller(t *testing.T) {
 		t.Errorf("%+v", call)
 	}
 	call.want(t, "http.request.method", "GET", "http.response.status_code", "200", "abate.guard", "s",
-		"abate.attempts", "3", "url.path", "/a", "server.address", "x.test", "server.port", "81", "client.address", "127.0.0.1",
-		"error.type", "",
+		"abate.attempts", "3", "url.path", "/a", "server.address", "x.test", "server.port", "81",
+		"client.address", "127.0.0.1", "error.type", "",
 		"http.route", "/", "network.protocol.version", "1.1", "abate.reason", "")
 	host, port, _ := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
 	for i, a := range attempts {
