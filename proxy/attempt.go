@@ -50,6 +50,9 @@ func (a *answer) send(ctx context.Context, n int) error {
 		return a.req.route.service.noEndpoints()
 	}
 	e := a.to
+	if a.req.traced.recorded {
+		beginSpan(a, now)
+	}
 	if e.scheme == "h2c" || a.req.rpc {
 		return a.sendHTTP2(ctx)
 	}

@@ -28,7 +28,7 @@ func program() *cli.Program {
 			{Name: "inject", Summary: "put the sidecar into new pods: a webhook of Kubernetes", Run: inject.Command},
 			{Name: "check", Summary: "check policy files and print the policy in force", Run: basics.CheckCommand},
 		}}
-	for _, moved := range []string{"drill", "sim", "tune", "top", "dlq", "export"} {
+	for _, moved := range []string{"drill", "sim", "tune", "top", "trace", "dlq", "export"} {
 		p.Commands = append(p.Commands, cli.Command{Name: moved, Summary: "is in abate-full", Run: full.Command(moved)})
 	}
 	return p

@@ -132,10 +132,11 @@ var layers = []layer{
 	{"proxy/stale", []string{"proxy/h1", "internal/fieldname"}, nothing},
 	{"proxy/calltree", []string{"proxy/h1", "internal/fieldname", "hops", "core", "inbound", ".", "policy/"}, nothing},
 	{"proxy/spread", nil, nothing},
+	{"proxy/tracing", nil, anybody},
 	{"proxy/discovery", []string{"adapter/abatehttp", ".", "policy/"}, anybody},
 	{"proxy", []string{
 		"proxy/h1", "proxy/h2", "proxy/identity", "proxy/stale", "proxy/calltree", "proxy/sharing", "proxy/spread",
-		"proxy/discovery", "adapter/",
+		"proxy/discovery", "proxy/tracing", "adapter/",
 		"internal/serving", "internal/fieldname", "internal/pathform", "internal/exhausted", "internal/untaken",
 		"hops", "policyfile", "core",
 		"inbound", ".", "policy/",
