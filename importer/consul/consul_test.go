@@ -44,7 +44,7 @@ func TestARouterRepeatsWhatEnvoyIsTold(t *testing.T) {
 		"numRetries: 3, retryOn: [gateway-errror]":             {topology.S503, 1, "F601"},
 		"requestTimeout: 2s":                                   {topology.S503, 1, ""},
 		"numRetries: 3, retryOnConnectFailure: false":          {topology.Refused, 1, "F602"},
-		"numRetries: \"{{ .n }}\", retryOn: [connect-failure]": {topology.Refused, 1, ""},
+		"numRetries: \"{{ .n }}\", retryOn: [connect-failure]": {topology.Refused, 1, "F702"},
 	} {
 		f := read(t, router(destination))
 		l := f.Policies[0].Layer
