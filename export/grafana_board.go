@@ -62,7 +62,7 @@ func programVariable(name, title, text, choices string) boardVariable {
 func serviceVariable() boardVariable {
 	const choices = `label_values({__name__=~"` +
 		`abate_calls_total|abate_requests_admitted_total|abate_kafka_delivered_total|` +
-		`http_client_requests_total"}, service)`
+		`abate_http_client_requests_total"}, service)`
 	return boardVariable{AllValue: ".+", Datasource: &boardSource{"prometheus", source}, Definition: choices,
 		Description: "The service that is called, or that is protected. Choose one and the dashed lines are its own " +
 			"thresholds.", IncludeAll: true, Label: "Service", Multi: true, Name: "service",

@@ -229,7 +229,7 @@ func TestAPanelKeepsItsIdWhenItMoves(t *testing.T) {
 }
 
 // elsewhere are the metrics without the label service.
-var elsewhere = regexp.MustCompile(`\b(?:grpc_client_|abate_redis_|abate_dlq_)`)
+var elsewhere = regexp.MustCompile(`\b(?:abate_grpc_client_|abate_redis_|abate_dlq_)`)
 
 func TestQueriesAreAboutTheChosenServices(t *testing.T) {
 	d, _ := draw(t, nil, export.GrafanaOptions{})

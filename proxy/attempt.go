@@ -48,6 +48,9 @@ func (a *answer) send(ctx context.Context, n int) error {
 	now := core.Now()
 	a.chosen, a.picked = a.tries.pick(a.fleet, now, a.alone), true
 	e := a.endpoint()
+	if a.req.traced.recorded {
+		beginSpan(a, now)
+	}
 	if e.scheme == "h2c" || a.req.rpc {
 		return a.sendHTTP2(ctx)
 	}

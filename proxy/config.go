@@ -9,6 +9,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
+	"github.com/abate-go/abate/proxy/tracing"
 )
 
 // Config is what a proxy is started with. What may change while it runs stands in the policy file.
@@ -58,6 +59,13 @@ type Config struct {
 	// AdminTLS is how the admin page is served; the zero TLS is without. With ClientCA, what Admin shows needs a client
 	// certificate.
 	AdminTLS policyfile.TLS
+
+	// Tracing is how spans of requests and attempts are made and where they go; the zero Settings have none made.
+	Tracing tracing.Settings
+	// WithoutPlainNames takes the names without the prefix abate_ out of /metrics: see abateprom.Metrics.ShowPlainNames.
+	WithoutPlainNames bool
+	// Version is the program's, for abate_build_info and the spans. "" means what the Go command has built into it.
+	Version string
 
 	// AccessLog gets one record for each request; nil for none.
 	AccessLog *slog.Logger

@@ -39,6 +39,9 @@
 // Abate-Retry-Allowance or the name of its trace (package calltree). Of a program that passes on neither nothing is
 // known, and its calls are the first of their trees.
 //
+// Traces are in package tracing. A request joins its trace once it has a service (traced.go); each of its attempts has
+// a span that ends when the attempt is released (attemptspan.go), and the request one that ends with it (callspan.go).
+//
 // A slot at a gate is held from the admission to the last byte of the answer, and lent while the client is waited for
 // (lendingconn.go): for more of its request, or for room in its socket or window. Not held is one by a body of known
 // length up to MaxBufferedBody, which is read before; by a stream of events or a protocol that was switched to, from

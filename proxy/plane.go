@@ -6,6 +6,7 @@ import (
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/stale"
+	"github.com/abate-go/abate/proxy/tracing"
 )
 
 // plane is what all requests of a proxy share: the policy in force, the connections to services, and what is
@@ -22,5 +23,6 @@ type plane struct {
 	trees    calltree.Table
 	kept     *stale.Store
 	tunnels  tunnels
-	lines    lineLimit // of the access log
+	lines    lineLimit       // of the access log
+	tracer   *tracing.Tracer // nil if no traces are recorded
 }

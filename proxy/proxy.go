@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatebolt"
@@ -20,6 +22,7 @@ import (
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/stale"
+	"github.com/abate-go/abate/proxy/tracing"
 )
 
 // Proxy is one proxy. Make it with New, open the addresses of the policy file with Open, give it listeners for
@@ -45,7 +48,8 @@ func New(c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
-	if err := registry.Register(ownMetrics{&p.lobby, &p.plane.out.upstreamSlots}); err != nil {
+	metrics.ShowPlainNames(!c.WithoutPlainNames)
+	if err := p.registerOwn(registry); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	p.lobby.init(&p.plane)
@@ -60,9 +64,23 @@ func New(c Config) (*Proxy, error) {
 		p.entrances.instances.close()
 		return nil, errors.Join(err, p.keyFiles.Close())
 	}
+	c.Tracing.Version = cmp.Or(c.Tracing.Version, c.Version)
+	if p.plane.tracer, err = tracing.Start(c.Tracing, c.Log); err != nil {
+		p.entrances.instances.close()
+		return nil, errors.Join(err, p.keyFiles.Close())
+	}
 	p.prepare()
 	go p.tick()
 	return p, nil
+}
+
+// registerOwn registers the metrics of the process and of the proxy.
+func (p *Proxy) registerOwn(registry *prometheus.Registry) error {
+	return errors.Join(
+		registry.Register(collectors.NewGoCollector()),
+		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
+		registry.Register(ownMetrics{&p.lobby, &p.plane, buildOf(p.plane.config.Version)}),
+	)
 }
 
 // hooks has those who observe guards and gates, and who keep what gates share, see each of them as the file is loaded.
@@ -161,6 +179,13 @@ func (p *Proxy) AdminTLS() *tls.Config { return p.admin.serverTLS() }
 // Ready reports whether the proxy takes requests: until Shutdown.
 func (p *Proxy) Ready() bool { return !p.lobby.draining.Load() }
 
+// lastSpans sends the spans that are left. A collector that is away holds nobody up for long.
+func (p *Proxy) lastSpans(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	p.plane.tracer.Close(ctx)
+}
+
 // Shutdown takes no new clients, tells those there are to go after the request under way, and returns when the last
 // has gone, and all that was done under idempotency keys is recorded, or when ctx ends: then those that are left are
 // cut off, and the error is ctx's.
@@ -170,6 +195,7 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 		err = undone
 	}
 	p.plane.end()
+	p.lastSpans(ctx)
 	p.admin.page.Close()
 	p.plane.services.close()
 	p.entrances.close()

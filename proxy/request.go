@@ -42,6 +42,7 @@ type request struct {
 	limit  time.Duration // the end of a gRPC call's time: its client's, and from bound on the least of all
 	before int           // attempts that its client has made of this call, as it says; of a call that goes out
 	called
+	traced traced
 }
 
 // service is the name of the service as its clients know it.
@@ -128,6 +129,9 @@ func (r *request) target(e *endpoint) []byte {
 func (r *request) ours(f h1.Field) bool {
 	if r.omits() && len(f.Name) > 0 && (f.Name[0]|0x20 == 'a' && fieldname.Begins(f.Name, "abate-") ||
 		f.Name[0]|0x20 == 'x' && fieldname.Begins(f.Name, "x-envoy-")) {
+		return true
+	}
+	if r.traced.writes && r.traced.replaces(f) {
 		return true
 	}
 	if calltree.IsAllowance(f) {

@@ -29,6 +29,7 @@ func (t *transfer) forget() { t.from, t.key = nil, nil }
 func (t *transfer) pass(a *answer, extra []byte) {
 	client := t.req.client
 	t.from, t.key = a, t.req.keyInUse()
+	a.span.over = 0
 	t.takeHead()
 	if a.resp.Status == http.StatusSwitchingProtocols {
 		t.tunnel()

@@ -28,13 +28,13 @@ func (v *arrivals) all() []prometheus.Collector {
 
 func newArrivals() arrivals {
 	v := arrivals{
-		allowed: counter("rate_limit_allowed_total",
-			"Arriving requests that the rate limit let pass. Next to rate_limit_rejected_total this is how close callers are "+
-				"to the limit."),
-		rejected: counter("rate_limit_rejected_total",
+		allowed: counter("abate_rate_limit_allowed_total",
+			"Arriving requests that the rate limit let pass. Next to abate_rate_limit_rejected_total this is how close callers "+
+				"are to the limit."),
+		rejected: counter("abate_rate_limit_rejected_total",
 			"Arriving requests that the rate limit refused with 429. If it grows and the service has room to spare, the limit "+
 				"is too low; if one caller makes most of it, talk to that one."),
-		shed: counter("shed_total",
+		shed: counter("abate_shed_total",
 			"Arriving requests refused with 503 because the service could not do them, by why and by how much they mattered. "+
 				"If CRITICAL ones are among them the service is too small for its load: add instances. cpu and queue-delay mean "+
 				"that it is busy, expired that its callers had given up already, attempt that retries make it worse.",
@@ -43,8 +43,8 @@ func newArrivals() arrivals {
 			"Arriving requests that the service got, by how much they matter. This is what it really does: while callers "+
 				"offer more, it should stay where it is.", "priority"),
 		refused: counter("abate_requests_refused_total",
-			"Arriving requests that the service never saw. rate_limited: see rate_limit_rejected_total; overloaded and "+
-				"deadline: see shed_total; caller_left: they did not wait.", "reason"),
+			"Arriving requests that the service never saw. rate_limited: see abate_rate_limit_rejected_total; overloaded and "+
+				"deadline: see abate_shed_total; caller_left: they did not wait.", "reason"),
 		shadow: counter("abate_shed_shadow_total",
 			"Arriving requests that shedding would have refused but for its shadow mode. If they are the right ones, take "+
 				"shadow away.", "reason"),

@@ -25,6 +25,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+	metrics.ShowPlainNames(false) // nobody here uses circuit_breaker_state without abate_
 	policy := abate.DefaultPolicy()
 	policy.CircuitBreaker.FailureThreshold = 3
 	policy.CircuitBreaker.WaitDurationInOpenState = time.Minute
@@ -63,10 +64,10 @@ func Example() {
 	// abate_calls_total{outcome="failure",service="payment-service"} 1
 	// abate_calls_total{outcome="refused",service="payment-service"} 1
 	// abate_circuit_breaker_open{service="payment-service"} 1
+	// abate_circuit_breaker_state{service="payment-service"} 2
 	// abate_circuit_breaker_transitions_total{service="payment-service",to="open"} 1
 	// abate_extra_attempts_total{service="payment-service"} 2
 	// abate_first_attempts_total{service="payment-service"} 1
 	// abate_retries_total{service="payment-service"} 2
 	// abate_retry_budget_balance{service="payment-service"} 8.1
-	// circuit_breaker_state{service="payment-service"} 2
 }

@@ -13,10 +13,10 @@ import (
 
 // The gauges are read when somebody scrapes, so that they cannot be stale.
 var (
-	concurrentDesc = gauge("http_client_concurrent_requests",
+	concurrentDesc = gauge("abate_http_client_concurrent_requests",
 		"Requests in the air now. If it climbs while requests per second do not, the service has become slow and callers "+
 			"pile up: a bulkhead bounds that.")
-	breakerDesc = gauge("circuit_breaker_state",
+	breakerDesc = gauge("abate_circuit_breaker_state",
 		"The circuit breaker: 0 closed, 1 half-open or ramping up, 2 open. At 2 calls are refused at once, and should be: "+
 			"fix the service. It closes by itself when calls succeed again, and stays at 2 while there are none.")
 	refusingDesc = gauge("abate_circuit_breaker_open",
@@ -95,6 +95,9 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 		callsRunningDesc, attemptsRunningDesc, amplificationDesc, overrideDesc) {
 		to <- d
 	}
+	for _, d := range s.plain {
+		to <- d
+	}
 	for _, d := range append(slices.Concat(slices.Concat(guardDescs, gatePolicyDescs)...), thresholdDescs()...) {
 		to <- d
 	}
@@ -107,6 +110,8 @@ func (s scrape) counting() []prometheus.Collector {
 
 // Collect reads all metrics.
 func (s scrape) Collect(to chan<- prometheus.Metric) {
+	to, end := s.doubled(to)
+	defer end()
 	s.kafka.collect(to) // first: it may make the counters of topics that nothing has come from yet
 	for _, v := range s.counting() {
 		v.Collect(to)

@@ -95,7 +95,7 @@ func checkThresholds(t *testing.T, about string, p page, want map[string]float64
 // An open circuit says that the service does not answer; one that somebody wants open, or that refuses nothing, does
 // not.
 func TestACircuitThatSomebodyHasOpenedIsNotShownAsOpen(t *testing.T) {
-	const open, state = `abate_circuit_breaker_open{service="s"}`, `circuit_breaker_state{service="s"}`
+	const open, state = `abate_circuit_breaker_open{service="s"}`, `abate_circuit_breaker_state{service="s"}`
 	m := metrics(t)
 	g := m.guard(t, "s", opening())
 	m.scrape(t).want(t, map[string]float64{open: 0, state: 0})
@@ -146,7 +146,7 @@ func TestSumsAreThoseOfTheirParts(t *testing.T) {
 	}
 	calls := sum("abate_calls_total", "")
 	failed := calls - sum("abate_calls_total", `outcome="success"`) - sum("abate_calls_total", `outcome="ignored"`)
-	shedded := sum("shed_total", `priority="CRITICAL`)
+	shedded := sum("abate_shed_total", `priority="CRITICAL`)
 	p.want(t, map[string]float64{
 		`abate_first_attempts_total{service="s"}`: 1,
 		`abate_extra_attempts_total{service="s"}`: sum("abate_retries_total", "") + sum("abate_hedges_total", "") +
@@ -154,7 +154,7 @@ func TestSumsAreThoseOfTheirParts(t *testing.T) {
 		`abate_calls_ended_total{service="s"}`:      calls,
 		`abate_calls_failed_total{service="s"}`:     failed,
 		`abate_requests_arrived_total{service="s"}`: sum("abate_requests_admitted_total", "") + sum("abate_requests_refused_total", ""),
-		`abate_requests_shed_total{service="s"}`:    sum("shed_total", ""),
+		`abate_requests_shed_total{service="s"}`:    sum("abate_shed_total", ""),
 		`abate_critical_requests_arrived_total{service="s"}`: sum("abate_requests_admitted_total", `priority="CRITICAL`) +
 			shedded,
 		`abate_critical_requests_shed_total{service="s"}`: shedded,

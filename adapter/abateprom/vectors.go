@@ -26,19 +26,19 @@ func (v *vectors) all() []prometheus.Collector {
 
 func newVectors() vectors {
 	v := vectors{
-		requests: counter("http_client_requests_total",
+		requests: counter("abate_http_client_requests_total",
 			"Requests that callers made, by the status they got; status 0 is no answer at all. A request that took three "+
 				"attempts counts once: this is what users see. If 0 and 5xx grow, look at abate_call_refusals_total: it counts "+
 				"what the policy refused; the rest failed at the service.",
 			"endpoint", "status"),
-		duration: histogram("http_client_request_duration_seconds",
+		duration: histogram("abate_http_client_request_duration_seconds",
 			"How long callers waited for their answer, all attempts and the waits between them included. If it grows and the "+
 				"service's own latency does not, calls wait for retries (abate_active_retries) or for a permit "+
 				"(abate_bulkhead_queued).",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, "endpoint"),
-		endpointRetries: counter("http_client_retry_attempts_total",
+		endpointRetries: counter("abate_http_client_retry_attempts_total",
 			"Attempts sent after the first of their request, hedges included, by the attempt's number. Next to "+
-				"http_client_requests_total this is the extra load. If it grows, the service fails or is slow: "+
+				"abate_http_client_requests_total this is the extra load. If it grows, the service fails or is slow: "+
 				"abate_attempts_total says which. If nothing bounds it, the policy has no retryBudget.", "endpoint", "attempt"),
 		transitions: counter("abate_circuit_breaker_transitions_total",
 			"State changes of the circuit breaker. Many in a row mean that the service recovers and falls again: give it a "+

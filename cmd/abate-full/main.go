@@ -13,6 +13,7 @@ import (
 	"github.com/abate-go/abate/cmd/internal/kafkatools"
 	"github.com/abate-go/abate/cmd/internal/rehearse"
 	"github.com/abate-go/abate/cmd/internal/sidecar"
+	"github.com/abate-go/abate/cmd/internal/tracedraw"
 	"github.com/abate-go/abate/cmd/internal/viaproxy"
 	"github.com/abate-go/abate/proxy/sharing"
 )
@@ -37,6 +38,7 @@ func program() *cli.Program {
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file", Run: c.ProxyCommand},
 		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",
 			Run: rehearse.TopCommand},
+		{Name: "trace", Summary: "draw a trace that the proxy has written with --trace-file", Run: tracedraw.Command},
 		{Name: "wait", Summary: "wait until databases and services answer, then become a program", Run: waits.WaitCommand},
 		{Name: "probe", Summary: "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)",
 			Run: basics.ProbeCommand},

@@ -26,7 +26,7 @@ func program() *cli.Program {
 				Run: basics.ProbeCommand},
 			{Name: "check", Summary: "check policy files and print the policy in force", Run: basics.CheckCommand},
 		}}
-	for _, moved := range []string{"drill", "sim", "tune", "top", "dlq", "export"} {
+	for _, moved := range []string{"drill", "sim", "tune", "top", "trace", "dlq", "export"} {
 		p.Commands = append(p.Commands, cli.Command{Name: moved, Summary: "is in abate-full", Run: full.Command(moved)})
 	}
 	return p

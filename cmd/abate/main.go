@@ -7,6 +7,7 @@ import (
 	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/cmd/internal/inspect"
 	"github.com/abate-go/abate/cmd/internal/rehearse"
+	"github.com/abate-go/abate/cmd/internal/tracedraw"
 )
 
 func main() { program().Main() }
@@ -29,6 +30,7 @@ func program() *cli.Program {
 			Run: proxy.Command("proxy")},
 		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",
 			Run: rehearse.TopCommand},
+		{Name: "trace", Summary: "draw a trace that the proxy has written with --trace-file", Run: tracedraw.Command},
 		{Name: "wait", Summary: "wait until databases and services answer, then become a program",
 			Run: clients.WaitCommand},
 		{Name: "probe", Summary: "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)",

@@ -131,8 +131,10 @@ var layers = []layer{
 	{"proxy/identity", []string{"proxy/h1"}, nothing},
 	{"proxy/stale", []string{"proxy/h1", "internal/fieldname"}, nothing},
 	{"proxy/calltree", []string{"proxy/h1", "internal/fieldname", "hops", "core", "inbound", ".", "policy/"}, nothing},
+	{"proxy/tracing", nil, anybody},
 	{"proxy", []string{
-		"proxy/h1", "proxy/h2", "proxy/identity", "proxy/stale", "proxy/calltree", "proxy/sharing", "adapter/",
+		"proxy/h1", "proxy/h2", "proxy/identity", "proxy/stale", "proxy/calltree", "proxy/tracing",
+		"proxy/sharing", "adapter/",
 		"internal/serving", "internal/fieldname", "internal/pathform", "internal/exhausted", "internal/untaken",
 		"hops", "policyfile", "core",
 		"inbound", ".", "policy/",

@@ -23,16 +23,18 @@ var rooms = map[string][]room{
 			"loglines sharing socket_blind socket_linux socket_other socket_unix tunnel watched"},
 		{"services", "endpoint http2_pool pool post route secrets transport upstreamconn upstreamslots"},
 		{"the plane", "plane"},
-		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers"},
+		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers " +
+			"traced"},
 		{"its content", "content http2_feed upload"},
-		{"the attempt", "answer attempt attempthead framing http2_send http2_upstream upstream verdict"},
+		{"the attempt", "answer attempt attempthead attemptspan framing http2_send http2_upstream upstream verdict"},
 		{"the guarded call", "call hedge judge"},
 		{"the reply", "grpc_answer problem refusal reply"},
 		{"the transfer", "degrade keyedpass transfer transfer_grpc transfer_raw"},
-		{"the exchange", "accesslog claim exchange ingress outcome"},
+		{"the exchange", "accesslog callspan claim exchange ingress outcome"},
 		{"clients", "clientsocket conn conn_client http2 output requestbody"},
 		{"the lobby", "clientslots door lobby metrics"},
-		{"administration", "admin adminauth admingates adminpage entrances health instances"},
+		{"administration", "admin adminauth admingates adminpage entrances health instances " +
+			"profiles"},
 		{"the proxy", "doc proxy"},
 	},
 	"adapter/abatekafka": {

@@ -328,7 +328,7 @@ func TestExportWritesToStandardOutputOrAFile(t *testing.T) {
 	policy := filepath.Join("..", "..", "..", "examples", "policy.yaml")
 	code, text, complaint := runExportCommand("prometheus-rules", "-c", policy)
 	if code != 0 || complaint != "" ||
-		!strings.HasPrefix(text, "# Written by \"abate export prometheus-rules\" from \"policy.yaml\"") {
+		!strings.HasPrefix(text, "# Written by \"abate export prometheus-rules\".") {
 		t.Fatalf("exit code %d, %q\n%.200s", code, complaint, text)
 	}
 	file := filepath.Join(t.TempDir(), "rules.yaml")
@@ -347,11 +347,9 @@ func TestExportWritesToStandardOutputOrAFile(t *testing.T) {
 
 func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
 	dir := t.TempDir()
-	bad, empty, good, out := filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "empty.yaml"),
-		filepath.Join(dir, "good.yaml"), filepath.Join(dir, "rules.yaml")
+	bad, good, out := filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "good.yaml"), filepath.Join(dir, "rules.yaml")
 	for name, text := range map[string]string{
-		bad: "services:\n  s: {maxRetries: many, tiemout: 1s}\n", empty: "defaults: {maxRetries: 1}\n",
-		good: "services: {s: {}}\n",
+		bad: "services:\n  s: {maxRetries: many, tiemout: 1s}\n", good: "services: {s: {}}\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -365,23 +363,24 @@ func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
 		{[]string{"prometheus-rules", "-c", bad, "-o", out}, 1, []string{
 			"bad.yaml:2:19:", "bad.yaml:2:25:", "did you mean timeout?",
 		}},
-		{[]string{"prometheus-rules", "-c", empty, "-o", out, "--only-listed"}, 1, []string{
-			"empty.yaml: no services and nothing under protect",
-		}},
 		{[]string{"prometheus-rules", "-c", filepath.Join(dir, "none.yaml"), "-o", out}, 1, []string{"none.yaml"}},
 		{[]string{"prometheus-rules", "-c", bad, "-o", filepath.Join(dir, "no", "such", "folder")}, 1,
 			[]string{"bad.yaml:2:19:"}},
 		{[]string{"prometheus-rules", "-c", good, "-o", good}, 1, []string{"good.yaml is the policy file itself"}},
-		{nil, 2, []string{"say what to write: prometheus-rules or grafana", `"abate export -h" explains`}},
+		{nil, 2, []string{"say what to write: prometheus-rules or prometheus-rule or mixin or grafana", `"abate export -h" explains`}},
 		{[]string{"rules", "more", "--scale", "0", "--runbook-url", "here", "-c", bad}, 2, []string{
-			`"rules" is not something to write; allowed: prometheus-rules, grafana`, `"more" is one word too many`,
+			`"rules" is not something to write; allowed: prometheus-rules, prometheus-rule, mixin, grafana`, `"more" is one word too many`,
 			"--scale: 0 is out of range; allowed: 0.01 to 100", `runbook URL: "here"`}},
-		{[]string{"prometheus-rules", "--scale", "NaN"}, 2, []string{"-c FILE is missing", "--scale: NaN is out of range"}},
+		{[]string{"prometheus-rules", "--scale", "NaN"}, 2, []string{"--scale: NaN is out of range"}},
 		{[]string{"prometheus-rules", "--title", "x", "-c", bad}, 2, []string{
 			"--title is for grafana, not for prometheus-rules",
 		}},
-		{[]string{"grafana", "--only-listed"}, 2, []string{"--only-listed is for prometheus-rules, not for grafana"}},
-		{[]string{"grafana", "--scale", "2"}, 2, []string{"--scale is for prometheus-rules, not for grafana"}},
+		{[]string{"prometheus-rules", "--only-listed"}, 2, []string{"-only-listed"}},
+		{[]string{"mixin", "--scrape", "1h", "--name", "x"}, 2, []string{"--scrape: 1h0m0s is out of range; allowed: 1s to 2m0s",
+			"--name is for prometheus-rule, not for mixin"}},
+		{[]string{"prometheus-rule", "--labels", "a"}, 2, []string{`--labels: "a" is not KEY=VALUE; for example release=`}},
+		{[]string{"prometheus-rule", "--labels", "a b=c", "--name", "X"}, 1, []string{`name: "X"`, "label: a b=c"}},
+		{[]string{"grafana", "--scale", "2"}, 2, []string{"--scale is for prometheus-rules and prometheus-rule and mixin, not for grafana"}},
 		{[]string{"prometheus-rules", "--window", "2"}, 2, []string{"-window"}},
 	} {
 		code, text, complaint := runExportCommand(c.args...)
@@ -396,6 +395,38 @@ func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a file was written")
+	}
+}
+
+// Before the thresholds were metrics, 200 services were 1,631 rules of 1.24 MB, and no ConfigMap held them.
+func TestRulesForTwoHundredServicesFitAndPromtoolAcceptsThem(t *testing.T) {
+	var policy strings.Builder
+	policy.WriteString("services:\n")
+	for i := range 200 {
+		fmt.Fprintf(&policy, "  service-%d: {maxRetries: %d, retryBudget: {ratio: 0.%d}, timeout: %ds}\n", i, i%5, 1+i%9, 1+i%7)
+	}
+	policy.WriteString("protect:\n  shop: {idempotency: {methods: [POST]}}\n")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "200-services.yaml")
+	if err := os.WriteFile(file, []byte(policy.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, rules, complaint := runExportCommand("prometheus-rules", "--for", file)
+	if code != 0 || complaint != "" || len(rules) > 40<<10 {
+		t.Fatalf("exit code %d, %q, %d bytes", code, complaint, len(rules))
+	}
+	check := exec.CommandContext(t.Context(), needs.Program(t, "promtool", "prometheus"), "check", "rules", "/dev/stdin")
+	check.Stdin = strings.NewReader(rules)
+	said, err := check.CombinedOutput()
+	var n int
+	if _, found, _ := strings.Cut(string(said), "SUCCESS: "); err != nil || found == "" {
+		t.Errorf("%v\n%s", err, said)
+	} else if _, err := fmt.Sscan(found, &n); err != nil || n == 0 || n > 20 {
+		t.Errorf("%d rules, %v", n, err)
+	}
+	if code, _, complaint := runExportCommand("prometheus-rules", "--for", filepath.Join(dir, "none.yaml")); code != 1 ||
+		!strings.Contains(complaint, "none.yaml") {
+		t.Errorf("a file that is not there: exit code %d, %q", code, complaint)
 	}
 }
 

@@ -64,6 +64,14 @@ a problem+json body whose code says why. Both work in one process.
                            who a user is (default: it believes all)
   --access-log WHICH       errors (default: at most 100 lines a second), all or off
   --log-format FORMAT      text (default) or json, on standard error
+  --otlp-endpoint URL      send spans of calls and attempts to this OpenTelemetry collector, over
+                           HTTP, for example http://localhost:4318; "off" for none. It goes before
+                           OTEL_EXPORTER_OTLP_ENDPOINT; other OTEL_ variables count too
+  --trace-ratio R          record this share of calls, 0 to 1, unless the caller's traceparent says
+                           (default: OTEL_TRACES_SAMPLER, or all)
+  --trace-file FILE        append spans to this file, as OTLP in JSON
+  --plain-metric-names W   on (default) or off: whether /metrics has the older names without abate_
+                           too, such as http_client_requests_total
   --drain-timeout D        how long requests in flight may take after SIGTERM (default 25s); a
                            second SIGTERM cuts them off at once
   --connect-timeout D      for a connection to an upstream, TLS included (default 1s)
@@ -90,7 +98,9 @@ type proxyFlags struct {
 	accessLog     string
 	logFormat     string
 	drain         time.Duration
-	problems      []error // with the words
+	traces        traceFlags
+	notices       []string // about the environment
+	problems      []error  // with the words
 }
 
 // parseProxyFlags reads the words. It finds everything that is wrong with them, so that nobody has to fix them one by
@@ -131,6 +141,10 @@ func (f *proxyFlags) define() *flag.FlagSet {
 	set.IntVar(&f.config.MaxConnections, "max-connections", 0, "")
 	set.Func("trusted-peers", "", f.trustPeers)
 	set.IntVar(&f.config.MaxBufferedBody, "max-buffered-body", 64<<10, "")
+	set.StringVar(&f.traces.endpoint, "otlp-endpoint", "", "")
+	set.StringVar(&f.traces.ratio, "trace-ratio", "", "")
+	set.StringVar(&f.config.Tracing.File, "trace-file", "", "")
+	set.StringVar(&f.traces.plainNames, "plain-metric-names", "on", "")
 	set.Int64Var(&f.config.StaleMemory, "stale-memory", 64<<20, "")
 	return set
 }
@@ -216,6 +230,7 @@ func (f *proxyFlags) check(set *flag.FlagSet) {
 	if f.logFormat != "text" && f.logFormat != "json" {
 		f.wrong("--log-format %q is not known: write text or json", f.logFormat)
 	}
+	f.trace()
 	f.checkAddresses()
 }
 
@@ -235,7 +250,8 @@ func (c Clients) ProxyCommand(ctx context.Context, args []string, stdout, stderr
 		return 2
 	}
 	f.logs(stderr)
-	f.config.Sharing = c.Sharing
+	f.greetTracing(f.config.Log)
+	f.config.Sharing, f.config.Version = c.Sharing, cli.Release()
 	p, err := proxy.New(f.config)
 	if c.Elsewhere != nil && (errors.Is(err, proxy.ErrNoRedis) || errors.Is(err, proxy.ErrNoEmbeddedRedis)) {
 		return c.Elsewhere(ctx, append([]string{"proxy"}, args...), stdout, stderr)
