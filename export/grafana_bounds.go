@@ -126,16 +126,14 @@ type extra struct {
 
 // extraOf reads a policy. The rules do the same with the metrics of the policy: see limitsOfPolicies.
 func extraOf(p *policyfile.Policy) extra {
-	x := extra{most: float64(p.MaxRetries), many: 0.3}
-	if p.Hedge.Enabled() {
-		x.most += float64(p.Hedge.MaxHedges)
-	}
-	a := p.RetryBudget.Allowance()
+	x := extra{most: float64(p.MaxExtraAttempts()), many: 0.3}
+	a, limited := p.Allowance()
 	if f := a.FailingRatio; f > 0 {
 		x.many = min(x.many, 0.8*f/(1+f))
 	}
-	if !p.RetryBudget.Enabled() {
-		a = policyfile.DefaultPolicy().RetryBudget.Allowance()
+	if !limited {
+		usual := policyfile.DefaultPolicy()
+		a, _ = usual.Allowance()
 	}
 	x.ratio, x.allowed = a.Ratio, min(slack*a.Ratio, x.most/2)
 	return x

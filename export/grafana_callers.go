@@ -26,7 +26,8 @@ func callersRow() boardRow {
 	return boardRow{title: "Who calls whom", panels: half([]panel{
 		{title: "Calls, by caller and service", unit: "reqps", shows: []query{
 			{perSecond(caller, "abate_first_attempts_total"), edge},
-		}, help: "First attempts: what each program asks of each service. One that asks for much more than usual is where a " +
+		}, help: "First attempts: what each program asks of each service. One that asks for much more than usual is where " +
+			"a " +
 			"surge comes from. Choose a caller or an instance at the top, and the whole page is about it."},
 		{title: "Attempts per call, by caller", runbook: "RequestAmplification", unit: "none", exact: true, shows: []query{
 			{timesBy(caller), edge},
@@ -37,7 +38,8 @@ func callersRow() boardRow {
 		}, help: "Whose retries and hedges the load is made of. The largest band is whose retries to stop first."},
 		{title: "Calls that fail, by caller", runbook: "DependencyFailing", unit: "percentunit", max: 1, shows: []query{
 			{failuresBy(caller), edge},
-		}, help: "If all callers of a service fail, it is the service. If one does, it is that caller, its policy, or its way " +
+		}, help: "If all callers of a service fail, it is the service. If one does, it is that caller, its policy, or its " +
+			"way " +
 			"to the service."},
 		{title: "Instances whose circuit is open, by caller", runbook: "CircuitBreakerOpen", unit: "none", shows: []query{
 			{total(caller, "abate_circuit_breaker_open"), edge},

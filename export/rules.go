@@ -44,7 +44,8 @@ type RulesOptions struct {
 }
 
 // header is the first line of the file.
-const header = "# Written by \"abate export %s\". The same for every policy: the thresholds are metrics of the policy that\n" +
+const header = "# Written by \"abate export %s\". The same for every policy: the thresholds are metrics of the " +
+	"policy that\n" +
 	"# is in force (abate_policy_...), so that this file does not change when the policy does.\n"
 
 // PrometheusRules writes recording and alerting rules for Prometheus 2.42 and later, about what is called by guards and

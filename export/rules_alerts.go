@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Severities: a warning is a ticket that can wait until somebody is at work, a critical alert is for whoever is on call.
+// Severities: a warning is a ticket that can wait until somebody is at work, a critical alert is for who is on call.
 const (
 	warning  = "warning"
 	critical = "critical"
@@ -45,8 +45,8 @@ func (a alert) rule(t clockwork, runbook string) rule {
 	return r
 }
 
-// graded joins what wakes somebody and what is a ticket, each with its severity: of one service there is one of the two.
-// Both give the labels of a service and nothing else.
+// graded joins what wakes somebody and what is a ticket, each with its severity: of one service there is one of both.
+// They give the labels of a service and nothing else.
 func graded(page, ticket string) string {
 	return fmt.Sprintf("label_replace(%s, \"severity\", %q, \"\", \"\")\nor label_replace((%s) unless ON (%s), "+
 		"\"severity\", %q, \"\", \"\")", page, critical, ticket, page, warning)

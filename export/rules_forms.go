@@ -71,7 +71,8 @@ func writeOperator(o *RulesOptions, g ruleGroup) ([]byte, error) {
 // What Kubernetes takes as a name, and as the two halves of a label.
 var (
 	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
-	labelKey   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	labelKey   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?` +
+		`[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
@@ -82,7 +83,8 @@ func (o *RulesOptions) checkNames() (wrong []error) {
 			"example abate", o.Name))
 	}
 	if o.Namespace != "" && !objectName.MatchString(o.Namespace) {
-		wrong = append(wrong, fmt.Errorf("namespace: %q is not one that Kubernetes takes; for example monitoring", o.Namespace))
+		wrong = append(wrong, fmt.Errorf("namespace: %q is not one that Kubernetes takes; for example monitoring",
+			o.Namespace))
 	}
 	for k, v := range o.Labels {
 		if !labelKey.MatchString(k) || !labelValue.MatchString(v) {
@@ -95,7 +97,7 @@ func (o *RulesOptions) checkNames() (wrong []error) {
 }
 
 // mixinHead is the configuration of the mixin. %s is the folder of the runbooks.
-const mixinHead = `// A monitoring mixin. The dashboard is what "abate export grafana" writes; put it beside this file as abate.json.
+const mixinHead = `// A monitoring mixin. The dashboard is what "abate export grafana" writes: put it beside this file.
 {
   _config+:: {
     // from which share of its instances on a program's trouble wakes somebody; that of fewer is a ticket
@@ -127,7 +129,8 @@ func writeMixin(o *RulesOptions, g ruleGroup) ([]byte, error) {
 		field, group string
 		rules        []rule
 	}{{"prometheusRules", "abate-recording", g.Rules[:split]}, {"prometheusAlerts", "abate-alerts", g.Rules[split:]}} {
-		fmt.Fprintf(&out, "  %s+:: {\n    groups+: [{\n      name: %s,\n      interval: $._config.interval,\n      rules: [\n",
+		fmt.Fprintf(&out, "  %s+:: {\n    groups+: [{\n      name: %s,\n      interval: $._config.interval,\n      rules: "+
+			"[\n",
 			part.field, quoted(part.group))
 		for _, r := range part.rules {
 			text, err := mixinRule(r)

@@ -78,8 +78,8 @@ func letterFlood() alert {
 	}
 }
 
-// reloadFailed alerts on a policy file that was changed and not taken. Who writes one sees that at once, so it waits for
-// a second try.
+// reloadFailed alerts on a policy file that was changed and not taken. Who writes one sees that at once, so it waits
+// for a second try.
 func reloadFailed() alert {
 	return alert{
 		name: "PolicyReloadFailed", severity: warning, lasts: 5 * time.Minute,
@@ -96,7 +96,8 @@ func policiesDiffer() alert {
 		name: "PoliciesDiffer", severity: warning, lasts: 30 * time.Minute,
 		expr:    "count by (cluster, namespace, job) (count by (cluster, namespace, job, hash) (abate_policy_info)) > 1",
 		summary: "{{ $value | humanize }} policies are in force among the instances of {{ $labels.job }}",
-		text: "For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} different policy " +
+		text: "For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} different " +
+			"policy " +
 			"files. A roll-out has stopped half-way, or some did not get the new file.",
 	}
 }

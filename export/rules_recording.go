@@ -34,22 +34,32 @@ func family(name string, t clockwork, members []member) rule {
 	for i, m := range members {
 		parts[i] = fmt.Sprintf("label_replace(%s, \"of\", %q, \"\", \"\")", m.expr, m.of)
 	}
-	return rule{Record: name, Expr: t.expr(strings.Join(parts, "\nor "))}
+	return rule{Record: name, Expr: t.expr(either(parts))}
+}
+
+// either joins expressions in pairs, and pairs of pairs: what is joined one by one is looked at again with each.
+func either(parts []string) string {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	half := len(parts) / 2
+	return "(" + either(parts[:half]) + "\nor " + either(parts[half:]) + ")"
 }
 
 // one is a member of a family, as an alert reads it.
 func one(family, of string) string { return fmt.Sprintf("%s{of=%q}", family, of) }
 
 // expr fills in what all expressions have in common: BY and ON are the labels that a service of a program has; W is the
-// window, 5W and 60W several of them, M a minute, L how far back a closed circuit is looked for; TWO and TEN are as many
-// things within a window, as a rate. PAGE, from which share of the instances on somebody is woken, is left as it is.
+// window, 5W and 60W several of them, M a minute, L how far back a closed circuit is looked for; TWO and TEN are as
+// many things within a window, as a rate. PAGE, from which share of the instances on somebody is woken, stays.
 func (c clockwork) expr(text string) string {
 	const labels = "(cluster, namespace, job, service)"
 	w := c.window()
 	return strings.NewReplacer("BY", "by "+labels, "ON", "on "+labels, "[W]", "["+c.text(w)+"]",
 		"[5W]", "["+c.text(5*w)+"]", "[60W]", "["+c.text(60*w)+"]", "[L]", "["+c.text(longestWait+2*w)+"]",
 		"[M]", "["+c.text(time.Minute)+"]", "[3M]", "["+c.text(3*time.Minute)+"]", "OFFSET", "offset "+c.text(5*w),
-		"HALF", number(history*float64(60*w)/float64(c.scrape)), "TWO", number(c.perSecond(2)), "TEN", number(c.perSecond(10))).Replace(text)
+		"HALF", number(history*float64(60*w)/float64(c.scrape)), "TWO", number(c.perSecond(2)), "TEN",
+		number(c.perSecond(10))).Replace(text)
 }
 
 // facts are what is read of all instances: one look at each series.
@@ -96,7 +106,7 @@ const longestWait = 10 * time.Minute
 // policy: it is measured by the default one.
 func limitsOfPolicies(t clockwork) []member {
 	p := policyfile.DefaultPolicy().WithDefaults()
-	usual := p.RetryBudget.Allowance()
+	usual, _ := p.Allowance()
 	or := func(metric string, v float64) string {
 		return fmt.Sprintf("(max BY (%s) or 0 * max BY (%s) + %s)", metric, one(services, "attempts_running"), number(v))
 	}

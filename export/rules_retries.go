@@ -30,7 +30,8 @@ func highRetryRate() alert {
 // half-way there. It waits for less time than the warning, because half a window of such traffic is needed for that.
 func amplified() alert {
 	value := byService(ratios, "amplification")
-	storm := "(" + value + " > ON 1 + " + one(thresholds, "storm") + " and ON " + one(services, "extra_attempts") + " > ON " +
+	storm := "(" + value + " > ON 1 + " + one(thresholds, "storm") + " and ON " + one(services, "extra_attempts") +
+		" > ON " +
 		one(thresholds, "few") + ")"
 	page := storm + " or " + instances(value, "storming_instances", ">= PAGE")
 	ticket := page + " or (" + value + " and ON min_over_time(" + one(ratios, "excess") + "[M]) > 0) or " +

@@ -31,9 +31,9 @@ func concurrency() alert {
 	}
 }
 
-// circuitOpen alerts on circuits that do not close again. The state is looked for over a window, in which a circuit that
-// opens after every probe is seen open; one that was open for a moment is seen for a window too, and so the threshold is
-// later by that. A service that comes back may be half-open and open again for two waits.
+// circuitOpen alerts on circuits that do not close again. The state is looked for over a window, in which a circuit
+// that opens after every probe is seen open; one that was open for a moment is seen for a window too, and so the
+// threshold is later by that. A service that comes back may be half-open and open again for two waits.
 func circuitOpen() alert {
 	open := "(" + byService(services, "circuits_open") + " > 0 unless ON max_over_time(" + one(thresholds, "circuit_due") +
 		"[L]) > time())"
@@ -57,7 +57,8 @@ func failing() alert {
 	const open = `ALERTS{alertname="CircuitBreakerOpen", alertstate="firing"`
 	return alert{
 		name: "DependencyFailing", lasts: 2 * time.Minute,
-		expr: "(" + gradedByFallback(page, page+" or "+instances(value, "failing_instances", "> 0")) + ")\nunless ON abate_override{" +
+		expr: "(" + gradedByFallback(page, page+" or "+instances(value, "failing_instances", "> 0")) +
+			")\nunless ON abate_override{" +
 			"override=\"forcedOpen\"} == 1\nunless ON " + one(thresholds, "forced_open_and_called") + "\nunless ON " + open +
 			", severity=\"" + critical + "\"}\nunless on (cluster, namespace, job, service, severity) " + open + "}",
 		summary: "{{ $value | humanizePercentage }} of the calls to {{ $labels.service }} fail",
@@ -99,11 +100,13 @@ func heldBack() alert {
 	const wait = "max BY (abate_pacing_wait_seconds)"
 	return alert{
 		name: "ConnectionsHeldBack", severity: warning, lasts: 5 * time.Minute,
-		expr: wait + " > 0\nunless ON " + wait + " <= ON 0.9 * max BY (abate_policy_pacing_max_wait_seconds)\nand ON sum BY " +
+		expr: wait + " > 0\nunless ON " + wait +
+			" <= ON 0.9 * max BY (abate_policy_pacing_max_wait_seconds)\nand ON sum BY " +
 			"(rate(abate_call_refusals_total{reason=\"rate_limited\"}[W])) > 0",
 		summary: "Connections to {{ $labels.service }} wait {{ $value | humanizeDuration }} for their token",
 		text: "A new connection to {{ $labels.service }} waits {{ $value | humanizeDuration }} for its token, and some are " +
-			"refused because they would wait longer than pacing.maxWait. The pace is too slow for the load; or it is adaptive, " +
+			"refused because they would wait longer than pacing.maxWait. The pace is too slow for the load; or it is " +
+			"adaptive, " +
 			"and connections have failed, or were refused for load.",
 	}
 }

@@ -233,7 +233,8 @@ func FuzzRules(f *testing.F) {
 			Scale: scale, Scrape: time.Duration(scrape), RunbookURL: runbooks,
 		})
 		if err != nil {
-			if _, wrong := export.RunbookFolder(runbooks); wrong == nil && scale >= export.MinScale && scale <= export.MaxScale &&
+			if _, wrong := export.RunbookFolder(runbooks); wrong == nil && scale >= export.MinScale &&
+				scale <= export.MaxScale &&
 				time.Duration(scrape) >= export.MinScrape && time.Duration(scrape) <= export.MaxScrape {
 				t.Fatal(err)
 			}

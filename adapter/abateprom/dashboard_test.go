@@ -160,7 +160,8 @@ func TestARealPrometheusAnswersEveryPanel(t *testing.T) {
 	pending, services := dashboard(t)
 	w := newWorld(t)
 	p := startPrometheus(t, w.handler())
-	choose := strings.NewReplacer("$service", ".+", "$job", ".*", "$instance", ".*", "$__rate_interval", "10s", " or vector(0)", "")
+	choose := strings.NewReplacer("$service", ".+", "$job", ".*", "$instance", ".*", "$__rate_interval", "10s",
+		" or vector(0)", "")
 	p.until(t, func() bool {
 		w.act(t)
 		pending = slices.DeleteFunc(pending, func(a asked) bool {

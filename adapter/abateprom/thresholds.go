@@ -19,30 +19,34 @@ var guardThresholds = []threshold[abate.Policy]{
 	{gauge("abate_policy_max_extra_attempts",
 		"Retries and hedges that the policy allows for one call at most. The alert of a retry storm begins half-way between "+
 			"the budget and this: see RequestAmplification."),
-		func(p *abate.Policy) (float64, bool) { return float64(p.MaxRetries + hedges(p)), true }},
+		func(p *abate.Policy) (float64, bool) { return float64(p.MaxExtraAttempts()), true }},
 	{gauge("abate_policy_retry_budget_ratio",
 		"Extra attempts that the retry budget allows for each first attempt, in the long run and at best. Not shown without "+
 			"a budget: give the policy one, nothing else bounds retries."),
-		func(p *abate.Policy) (float64, bool) { return p.RetryBudget.Allowance().Ratio, p.RetryBudget.Enabled() }},
+		func(p *abate.Policy) (float64, bool) {
+			a, on := p.Allowance()
+			return a.Ratio, on
+		}},
 	{gauge("abate_policy_retry_budget_failing_ratio",
 		"The same while half of the attempts fail. HighRetryRate begins at 80 % of it. Not shown where first attempts earn "+
 			"none then; no action."),
 		func(p *abate.Policy) (float64, bool) {
-			v := p.RetryBudget.Allowance().FailingRatio
-			return v, v > 0
+			a, _ := p.Allowance()
+			return a.FailingRatio, a.FailingRatio > 0
 		}},
 	{gauge("abate_policy_retry_budget_per_second",
 		"Extra attempts that time alone earns, in each second, all clients together. Not shown where time earns none; no "+
 			"action."),
 		func(p *abate.Policy) (float64, bool) {
-			v := p.RetryBudget.Allowance().PerSecond
-			return v, v > 0
+			a, _ := p.Allowance()
+			return a.PerSecond, a.PerSecond > 0
 		}},
 	{gauge("abate_policy_retry_budget_reserve",
 		"Extra attempts that the retry budget allows beyond all that, once, all clients together. Alerts forgive so many in "+
 			"a minute, at least 10 and at most 100."),
 		func(p *abate.Policy) (float64, bool) {
-			return p.RetryBudget.Allowance().Reserve, p.RetryBudget.Enabled()
+			a, on := p.Allowance()
+			return a.Reserve, on
 		}},
 	{gauge("abate_policy_circuit_breaker_max_wait_seconds",
 		"How long an open circuit waits at most before it probes again; 0 where it goes by what it learns. "+
@@ -78,14 +82,6 @@ var gateThresholds = []threshold[inbound.Protection]{
 		func(p *inbound.Protection) (float64, bool) {
 			return p.Shed.WithDefaults().MaxRetryShare, p.Shed.Enabled()
 		}},
-}
-
-// hedges is how many hedges a call can have.
-func hedges(p *abate.Policy) int {
-	if h := p.Hedge.WithDefaults(); h.Enabled() {
-		return h.MaxHedges
-	}
-	return 0
 }
 
 // collectThresholds shows the numbers of a policy.

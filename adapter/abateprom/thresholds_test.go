@@ -151,10 +151,11 @@ func TestSumsAreThoseOfTheirParts(t *testing.T) {
 		`abate_first_attempts_total{service="s"}`: 1,
 		`abate_extra_attempts_total{service="s"}`: sum("abate_retries_total", "") + sum("abate_hedges_total", "") +
 			sum("abate_hidden_retries_total", ""),
-		`abate_calls_ended_total{service="s"}`:      calls,
-		`abate_calls_failed_total{service="s"}`:     failed,
-		`abate_requests_arrived_total{service="s"}`: sum("abate_requests_admitted_total", "") + sum("abate_requests_refused_total", ""),
-		`abate_requests_shed_total{service="s"}`:    sum("abate_shed_total", ""),
+		`abate_calls_ended_total{service="s"}`:  calls,
+		`abate_calls_failed_total{service="s"}`: failed,
+		`abate_requests_arrived_total{service="s"}`: sum("abate_requests_admitted_total", "") +
+			sum("abate_requests_refused_total", ""),
+		`abate_requests_shed_total{service="s"}`: sum("abate_shed_total", ""),
 		`abate_critical_requests_arrived_total{service="s"}`: sum("abate_requests_admitted_total", `priority="CRITICAL`) +
 			shedded,
 		`abate_critical_requests_shed_total{service="s"}`: shedded,

@@ -86,7 +86,8 @@ func knownMetrics(t testing.TB) []string {
 
 // namedMetrics are words that can only be metrics of ours.
 var namedMetrics = regexp.MustCompile(
-	`\b(?:abate_[a-z0-9_]+|circuit_breaker_[a-z_]+|http_client_[a-z_]+|grpc_client_[a-z_]+|shed_[a-z_]+|rate_limit_[a-z]+_[a-z_]+|abate:[a-z]+)\b`)
+	`\b(?:abate_[a-z0-9_]+|circuit_breaker_[a-z_]+|http_client_[a-z_]+|grpc_client_[a-z_]+|shed_[a-z_]+|` +
+		`rate_limit_[a-z]+_[a-z_]+|abate:[a-z]+)\b`)
 
 func TestTheRulesReadOnlyMetricsThereAre(t *testing.T) {
 	rules := writtenRules(t, rulesOf(t, everyAlertPolicy))

@@ -88,9 +88,10 @@ func TestOneBadInstanceOfAHundredIsATicketAndThirtyAreAPage(t *testing.T) {
 					noAlert(troubleAt), firing(c.alert, f.is, troubleAt+4*time.Minute), firing(c.alert, f.is, troubleEnds),
 					notFiring(c.alert, f.isNot, troubleAt+4*time.Minute), notFiring(c.alert, f.isNot, troubleEnds),
 					noAlertBut(watched, c.alert+"|"+c.besides), notFiring(c.alert, f.is, troubleEnds+6*time.Minute),
-					{At: prometheusTime(troubleAt + 4*time.Minute), Expr: fmt.Sprintf(`count by (cluster, namespace, job, service) (ALERTS{alertstate="firing", `+
-						`alertname=%q})`, c.alert), Samples: []sample{
-						{`{cluster="west", namespace="prod", job="shop", service="payment-service"}`, 1}}}}})
+					{At: prometheusTime(troubleAt + 4*time.Minute),
+						Expr: fmt.Sprintf(`count by (cluster, namespace, job, service) (ALERTS{alertstate="firing", `+
+							`alertname=%q})`, c.alert), Samples: []sample{
+							{`{cluster="west", namespace="prod", job="shop", service="payment-service"}`, 1}}}}})
 		}
 	}
 	rulesHold(t, rules, tests...)
@@ -99,7 +100,8 @@ func TestOneBadInstanceOfAHundredIsATicketAndThirtyAreAPage(t *testing.T) {
 // Where callers get a fallback, all of them in trouble is a ticket.
 func TestNobodyIsWokenWhereCallersGetAFallback(t *testing.T) {
 	series := append(fleet(t, 1, 1, fails),
-		inputSeries{`abate_policy_fallback{service="payment-service", job="shop", namespace="prod", cluster="west"}`, "1x120"})
+		inputSeries{`abate_policy_fallback{service="payment-service", job="shop", namespace="prod", cluster="west"}`,
+			"1x120"})
 	rulesHold(t, rulesOf(t, everyAlertPolicy), ruleTest{Series: series, Exprs: []exprTest{
 		firing("DependencyFailing", warn, troubleEnds), notFiring("DependencyFailing", pager, troubleEnds)}})
 }

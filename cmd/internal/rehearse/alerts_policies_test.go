@@ -94,7 +94,8 @@ func TestTroubleOfAGuardThatShowsNoPolicyIsSeenByTheDefaultPolicy(t *testing.T) 
 func TestEachProgramIsMeasuredByItsOwnPolicy(t *testing.T) {
 	const end = 30 * time.Minute
 	perScrape := func(metric, job string, n float64) inputSeries {
-		return inputSeries{fmt.Sprintf(`%s{service="s", job=%q, instance="a", namespace="prod", cluster="west"}`, metric, job),
+		return inputSeries{fmt.Sprintf(`%s{service="s", job=%q, instance="a", namespace="prod", cluster="west"}`, metric,
+			job),
 			fmt.Sprintf("0+%vx%d", n*scraping.Seconds(), end/scraping)}
 	}
 	var series []inputSeries
@@ -105,7 +106,7 @@ func TestEachProgramIsMeasuredByItsOwnPolicy(t *testing.T) {
 		series = append(series, perScrape("abate_first_attempts_total", job, 100),
 			perScrape("abate_extra_attempts_total", job, 20), perScrape("abate_retries_total", job, 20),
 			perScrape("abate_calls_ended_total", job, 100), perScrape("abate_calls_failed_total", job, 5),
-			inputSeries{fmt.Sprintf(`abate_attempts_running{service="s", job=%q, instance="a", namespace="prod", cluster="west"}`,
+			inputSeries{fmt.Sprintf(`abate_attempts_running{service="s", job=%q, namespace="prod", cluster="west"}`,
 				job), "1x200"})
 		series = append(series, policySeries(t, "services: {s: {"+policy+"}}", end,
 			fmt.Sprintf(`job=%q, instance="a", namespace="prod", cluster="west"`, job))...)

@@ -214,7 +214,8 @@ func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *
 	open := func(service, job, policy, opened, refused string) []inputSeries {
 		labels := `{service="` + service + `", job="` + job + `"`
 		return append(policySeries(t, "services: {"+service+": "+policy+"}", 5*time.Hour, `job="`+job+`"`),
-			inputSeries{`abate_circuit_breaker_open` + labels + `}`, opened}, inputSeries{`abate_attempts_running` + labels + `}`,
+			inputSeries{`abate_circuit_breaker_open` + labels + `}`, opened}, inputSeries{`abate_attempts_running` + labels +
+				`}`,
 				"0x1200"}, inputSeries{`abate_calls_ended_total` + labels + `}`, refused},
 			inputSeries{`abate_calls_failed_total` + labels + `}`, refused})
 	}
@@ -367,20 +368,24 @@ func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
 		{[]string{"prometheus-rules", "-c", bad, "-o", filepath.Join(dir, "no", "such", "folder")}, 1,
 			[]string{"bad.yaml:2:19:"}},
 		{[]string{"prometheus-rules", "-c", good, "-o", good}, 1, []string{"good.yaml is the policy file itself"}},
-		{nil, 2, []string{"say what to write: prometheus-rules or prometheus-rule or mixin or grafana", `"abate export -h" explains`}},
+		{nil, 2, []string{"say what to write: prometheus-rules or prometheus-rule or mixin or grafana",
+			`"abate export -h" explains`}},
 		{[]string{"rules", "more", "--scale", "0", "--runbook-url", "here", "-c", bad}, 2, []string{
-			`"rules" is not something to write; allowed: prometheus-rules, prometheus-rule, mixin, grafana`, `"more" is one word too many`,
+			`"rules" is not something to write; allowed: prometheus-rules, prometheus-rule, mixin, grafana`,
+			`"more" is one word too many`,
 			"--scale: 0 is out of range; allowed: 0.01 to 100", `runbook URL: "here"`}},
 		{[]string{"prometheus-rules", "--scale", "NaN"}, 2, []string{"--scale: NaN is out of range"}},
 		{[]string{"prometheus-rules", "--title", "x", "-c", bad}, 2, []string{
 			"--title is for grafana, not for prometheus-rules",
 		}},
 		{[]string{"prometheus-rules", "--only-listed"}, 2, []string{"-only-listed"}},
-		{[]string{"mixin", "--scrape", "1h", "--name", "x"}, 2, []string{"--scrape: 1h0m0s is out of range; allowed: 1s to 2m0s",
-			"--name is for prometheus-rule, not for mixin"}},
+		{[]string{"mixin", "--scrape", "1h", "--name", "x"}, 2,
+			[]string{"--scrape: 1h0m0s is out of range; allowed: 1s to 2m0s",
+				"--name is for prometheus-rule, not for mixin"}},
 		{[]string{"prometheus-rule", "--labels", "a"}, 2, []string{`--labels: "a" is not KEY=VALUE; for example release=`}},
 		{[]string{"prometheus-rule", "--labels", "a b=c", "--name", "X"}, 1, []string{`name: "X"`, "label: a b=c"}},
-		{[]string{"grafana", "--scale", "2"}, 2, []string{"--scale is for prometheus-rules and prometheus-rule and mixin, not for grafana"}},
+		{[]string{"grafana", "--scale", "2"}, 2,
+			[]string{"--scale is for prometheus-rules and prometheus-rule and mixin, not for grafana"}},
 		{[]string{"prometheus-rules", "--window", "2"}, 2, []string{"-window"}},
 	} {
 		code, text, complaint := runExportCommand(c.args...)
@@ -403,7 +408,8 @@ func TestRulesForTwoHundredServicesFitAndPromtoolAcceptsThem(t *testing.T) {
 	var policy strings.Builder
 	policy.WriteString("services:\n")
 	for i := range 200 {
-		fmt.Fprintf(&policy, "  service-%d: {maxRetries: %d, retryBudget: {ratio: 0.%d}, timeout: %ds}\n", i, i%5, 1+i%9, 1+i%7)
+		fmt.Fprintf(&policy, "  service-%d: {maxRetries: %d, retryBudget: {ratio: 0.%d}, timeout: %ds}\n", i, i%5, 1+i%9,
+			1+i%7)
 	}
 	policy.WriteString("protect:\n  shop: {idempotency: {methods: [POST]}}\n")
 	dir := t.TempDir()
