@@ -32,7 +32,6 @@ func (r *request) joinTrace() {
 	s := &r.traced
 	s.own, s.recorded = t.Join(parent, has, trusted)
 	s.parent, s.begins = parent.Span, !has
-	// of a trace that is not recorded here, the service's parent is the span above
 	s.writes = s.recorded || !has || parent.Sampled()
 	if s.recorded {
 		s.epoch = time.Now().UnixNano() - int64(core.Now())
@@ -71,12 +70,9 @@ func (s *traced) replaces(f h1.Field) bool {
 // appendParent tells the service which span its request is for: an attempt's, or the request's own if nothing is
 // recorded.
 func (s *traced) appendParent(dst []byte, attempt tracing.SpanID) []byte {
-	c := s.own
-	switch {
-	case s.recorded:
+	c := s.own // of a trace that is not recorded here the parent stays the span above
+	if s.recorded {
 		c.Span = attempt
-	case !s.begins:
-		c.Span = s.parent
 	}
 	dst = c.Append(append(dst, "traceparent: "...))
 	return append(dst, "\r\n"...)

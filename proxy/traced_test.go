@@ -157,8 +157,8 @@ func TestACallAndEachAttemptHaveSpansInTheTraceOfTheCaller(t *testing.T) {
 		t.Errorf("%+v", call)
 	}
 	call.want(t, "http.request.method", "GET", "http.response.status_code", "200", "abate.guard", "s",
-		"abate.attempts", "3", "url.path", "/a", "server.address", "x.test", "server.port", "81", "client.address", "127.0.0.1",
-		"error.type", "",
+		"abate.attempts", "3", "url.path", "/a", "server.address", "x.test", "server.port", "81",
+		"client.address", "127.0.0.1", "error.type", "",
 		"http.route", "/", "network.protocol.version", "1.1", "abate.reason", "")
 	host, port, _ := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
 	for i, a := range attempts {
@@ -229,6 +229,35 @@ func TestWhatIsNotRecordedIsPassedOn(t *testing.T) {
 				t.Error("spans were sent")
 			}
 		})
+	}
+}
+
+// At a gate there is a span of what it refuses too, and only a trusted peer decides what is recorded.
+func TestAGateRecordsWhatItLetsPassAndWhatItRefuses(t *testing.T) {
+	for _, trusted := range []bool{true, false} {
+		c, up := new(collector), upstream(t, failFirst(0))
+		keys := []string{noShed, "rateLimit: {limit: 1/1h, burst: 1}"}
+		if trusted {
+			keys = append(keys, trustLoop)
+		}
+		r := protect(t, guardOf(up.url, keys...), c.record(noCalls))
+		for range 2 {
+			r.dial().send("GET /a HTTP/1.1\r\nHost: x.test\r\nTraceparent: " + above + "\r\n\r\n").answer()
+		}
+		calls, attempts := c.ofAll(t, r)
+		if !trusted {
+			if len(calls)+len(attempts) != 0 {
+				t.Errorf("a stranger has %d spans recorded", len(calls)+len(attempts))
+			}
+			continue
+		}
+		if len(calls) != 2 || len(attempts) != 1 {
+			t.Fatalf("%d calls, %d attempts", len(calls), len(attempts))
+		}
+		calls[0].want(t, "abate.gate", "s", "abate.guard", "", "http.response.status_code", "200", "abate.attempts", "1")
+		calls[1].want(t, "abate.gate", "s", "http.response.status_code", "429", "abate.reason", "rate_limited",
+			"abate.attempts", "0")
+		attempts[0].want(t, "abate.gate", "s", "http.response.status_code", "200")
 	}
 }
 

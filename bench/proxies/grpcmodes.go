@@ -8,8 +8,8 @@ import (
 // unaryShapes are the loads of gRPC calls: connections without and with much at once on each.
 var unaryShapes = []unaryLoad{{32, 1}, {4, 64}}
 
-// notOverGRPC are the targets that take no part in gRPC: the first speaks no HTTP/2, the other is abate once more.
-var notOverGRPC = []string{fast, ingress}
+// notOverGRPC are the targets that take no part in gRPC: the first speaks no HTTP/2, the others are abate once more.
+var notOverGRPC = []string{fast, ingress, traced}
 
 // unaryMode measures what a gRPC call costs.
 func unaryMode(opt options, u unaryLoad) mode {

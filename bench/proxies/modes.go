@@ -51,6 +51,7 @@ func loadMode(opt options) mode {
 			{what: "p99, saturated", metric: tailMs, peer: haproxy, limit: 2},
 			{what: "CPU µs per request, ingress with limit and shed on", metric: cpuEach, of: ingress, peer: ourProxy, limit: 2,
 				more: true},
+			{what: "CPU per request, one call in 100 traced", metric: cpu, of: traced, peer: ourProxy, limit: 1.05},
 		},
 		run:   runLoad,
 		drive: (*lab).load,

@@ -96,6 +96,7 @@ func TestPromisesOfTheProject(t *testing.T) {
 		"CPU per request, full policy (aim) - - <= 1.00 × haproxy not measured",
 		"p99, saturated - - <= 2.00 × haproxy not measured",
 		"CPU µs per request, ingress with limit and shed on - - <= 2.00 more than abate not measured",
+		"CPU per request, one call in 100 traced - - <= 1.05 × abate not measured",
 		"CPU per gRPC call, full policy, 32 × 1 - - <= 1.00 × nginx not measured",
 		"CPU per gRPC call, full policy, 32 × 1 (aim) - - <= 1.30 × haproxy not measured",
 		"CPU per gRPC call, full policy, 4 × 64 - - <= 1.00 × nginx not measured",

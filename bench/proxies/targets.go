@@ -22,6 +22,7 @@ const (
 	fast     = "fasthttp"
 	ourProxy = "abate"
 	ingress  = "ingress" // abate in front of the upstream, as its gate
+	traced   = "traced"  // abate that records one call in a hundred
 )
 
 // target is one proxy to measure.
@@ -41,6 +42,7 @@ var allTargets = []target{
 	{name: fast, argv: part(fast)},
 	{name: ourProxy, argv: abateCommand},
 	{name: ingress, argv: ingressCommand},
+	{name: traced, argv: tracedCommand},
 }
 
 func targetNames() string {
@@ -90,6 +92,12 @@ func abateCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
 	return []string{l.abate, "proxy", "-c", path, "--listen", addr, "--admin", admin, "--access-log", "off"}, err
 }
 
+// tracedCommand is abate with traces. The upstream is their collector: it answers everything with 200.
+func tracedCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
+	argv, err := abateCommand(l, m, addr, upstream)
+	return append(argv, "--otlp-endpoint", "http://"+upstream, "--trace-ratio", "0.01"), err
+}
+
 func ingressCommand(l *lab, _ mode, addr, upstream string) ([]string, error) {
 	path, err := l.write("ingress.yaml", ingressPolicy(addr, upstream))
 	if err != nil {
@@ -123,7 +131,7 @@ func (l *lab) available(t target) error {
 			return err
 		}
 	}
-	if t.name == ourProxy || t.name == ingress {
+	if t.name == ourProxy || t.name == ingress || t.name == traced {
 		return l.buildAbate()
 	}
 	return nil

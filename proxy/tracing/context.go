@@ -81,10 +81,10 @@ func digit(c byte) byte {
 
 // Append writes c as a traceparent.
 func (c Context) Append(dst []byte) []byte {
-	dst = append(dst, "00-"...)
-	dst = append(hex.AppendEncode(dst, c.Trace[:]), '-')
-	dst = append(hex.AppendEncode(dst, c.Span[:]), '-')
-	return hex.AppendEncode(dst, []byte{c.Flags & known})
+	v := [size]byte{'0', '0', '-', 35: '-', 52: '-', 53: '0', 54: '0' + c.Flags&known}
+	hex.Encode(v[3:35], c.Trace[:])
+	hex.Encode(v[36:52], c.Span[:])
+	return append(dst, v[:]...)
 }
 
 // newTrace draws the id of a trace, which is never 0.

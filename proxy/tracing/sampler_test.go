@@ -79,7 +79,7 @@ func TestTheSpanAboveDecidesIfItIsTrusted(t *testing.T) {
 		if recorded != tt.want || own.Sampled() != tt.want {
 			t.Errorf("%s: recorded %v, flags %x", tt.name, recorded, own.Flags)
 		}
-		if tt.has && own.Trace != parent.Trace || own.Span == parent.Span || own.Trace == (tracing.TraceID{}) {
+		if tt.has && own.Trace != parent.Trace || (own.Span == parent.Span) != (tt.has && !tt.want) || own.Trace == (tracing.TraceID{}) {
 			t.Errorf("%s: %+v is under %+v", tt.name, own, parent)
 		}
 	}
@@ -105,7 +105,8 @@ func TestASamplerIsReadAndSaysWhatItIs(t *testing.T) {
 		"parentbased_always_on": "parentbased_always_on", "parentbased_traceidratio": "parentbased_always_on",
 		"parentbased_traceidratio 0.1": "parentbased_traceidratio 0.1",
 		"sometimes":                    `"sometimes" is no sampler: write one of `,
-		"traceidratio 2":               `"2" is no share: write a number from 0 to 1`, "traceidratio NaN": `"NaN" is no share`,
+		"traceidratio 2":               `"2" is no share: write a number from 0 to 1`,
+		"traceidratio NaN":             `"NaN" is no share`,
 	} {
 		name, arg, _ := strings.Cut(text, " ")
 		s, err := tracing.ParseSampler(name, arg)

@@ -57,15 +57,18 @@ func Start(s Settings, log *slog.Logger) (*Tracer, error) {
 	return t, nil
 }
 
-// Join returns the Context of a call that comes with parent, if has is true, and whether it is recorded. Its Span is a
-// new one. trusted reports whether parent's decision counts.
+// Join returns the Context of a call that comes with parent, if has is true, and whether it is recorded: then, and if
+// it has no parent, its Span is a new one. trusted reports whether parent's decision counts.
 func (t *Tracer) Join(parent Context, has, trusted bool) (own Context, recorded bool) {
-	own = Context{Trace: parent.Trace, Span: NewSpan(), Flags: parent.Flags &^ Sampled}
+	own = Context{Trace: parent.Trace, Span: parent.Span, Flags: parent.Flags &^ Sampled}
 	if !has {
 		own.Trace, own.Flags = newTrace(), Random
 	}
 	if recorded = t.sampler.samples(parent, has, trusted, own.Trace); recorded {
 		own.Flags |= Sampled
+	}
+	if recorded || !has {
+		own.Span = NewSpan()
 	}
 	return own, recorded
 }

@@ -49,7 +49,8 @@ a problem+json body whose code says why. Both work in one process.
                            (default 127.0.0.1:15000; "off" for none)
   --admin-token-file FILE  the admin page needs a token of this file, which has a name and a token
                            on each line; /healthz and /readyz need none. Only with this or with
-                           --admin-client-ca can circuits be forced open from the page
+                           --admin-client-ca can circuits be forced open from the page, and are
+                           there profiles at /debug/pprof/
   --admin-tls-cert FILE    the admin page is served with TLS and this certificate; it is read again
                            when it changes, as are the next two
   --admin-tls-key FILE     the certificate's key
