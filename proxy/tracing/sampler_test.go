@@ -79,7 +79,8 @@ func TestTheSpanAboveDecidesIfItIsTrusted(t *testing.T) {
 		if recorded != tt.want || own.Sampled() != tt.want {
 			t.Errorf("%s: recorded %v, flags %x", tt.name, recorded, own.Flags)
 		}
-		if tt.has && own.Trace != parent.Trace || (own.Span == parent.Span) != (tt.has && !tt.want) || own.Trace == (tracing.TraceID{}) {
+		if tt.has && own.Trace != parent.Trace || (own.Span == parent.Span) != (tt.has && !tt.want) ||
+			own.Trace == (tracing.TraceID{}) {
 			t.Errorf("%s: %+v is under %+v", tt.name, own, parent)
 		}
 	}

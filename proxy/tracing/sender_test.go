@@ -45,6 +45,13 @@ func (c *collector) RoundTrip(req *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(text)), Request: req}, nil
 }
 
+// body is what came with the nth request, from 0.
+func (c *collector) body(n int) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.bodies[n])
+}
+
 func (c *collector) asked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,12 +91,12 @@ func TestSpansGoInBatchesOrAfterADelay(t *testing.T) {
 		tr.Send(oneSpan("b"))
 		tr.Send(oneSpan("c"))
 		synctest.Wait()
-		if c.asked() != 1 || strings.Count(string(c.bodies[0]), `"spanId"`) != 2 {
+		if c.asked() != 1 || strings.Count(c.body(0), `"spanId"`) != 2 {
 			t.Fatalf("%d batches at once, want one of 2 spans", c.asked())
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if c.asked() != 2 || !strings.Contains(string(c.bodies[1]), `"name":"c"`) {
+		if c.asked() != 2 || !strings.Contains(c.body(1), `"name":"c"`) {
 			t.Errorf("%d batches after the delay", c.asked())
 		}
 		tr.Send(oneSpan("d"))
@@ -297,7 +304,7 @@ func TestHeadersAndCompressionGoWithEachRequest(t *testing.T) {
 		})
 		tr.Send(oneSpan("x"))
 		tr.Close(t.Context())
-		z, err := gzip.NewReader(bytes.NewReader(c.bodies[0]))
+		z, err := gzip.NewReader(strings.NewReader(c.body(0)))
 		if err != nil {
 			t.Fatal(err)
 		}
