@@ -13,6 +13,8 @@ type arrivals struct {
 	allowed, rejected, shed                    *prometheus.CounterVec
 	admitted, refused, shadow, overLimit, done *prometheus.CounterVec
 	keys                                       *prometheus.CounterVec
+	arrived, turnedAway                        *prometheus.CounterVec // what alerts read: all, and shed ones
+	critical, criticalShed                     *prometheus.CounterVec // the same of what is CRITICAL
 	delay, duration                            *prometheus.HistogramVec
 }
 
@@ -20,11 +22,12 @@ type arrivals struct {
 func (v *arrivals) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		v.allowed, v.rejected, v.shed, v.admitted, v.refused, v.shadow, v.overLimit, v.done, v.keys, v.delay, v.duration,
+		v.arrived, v.turnedAway, v.critical, v.criticalShed,
 	}
 }
 
 func newArrivals() arrivals {
-	return arrivals{
+	v := arrivals{
 		allowed: counter("abate_rate_limit_allowed_total",
 			"Arriving requests that the rate limit let pass. Next to abate_rate_limit_rejected_total this is how close callers "+
 				"are to the limit."),
@@ -64,6 +67,22 @@ func newArrivals() arrivals {
 				"concurrency limit is too high.",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}),
 	}
+	v.sums()
+	return v
+}
+
+// sums makes the counters that add up others, for alerts.
+func (v *arrivals) sums() {
+	v.arrived = counter("abate_requests_arrived_total",
+		"Requests that have arrived, let in or not.")
+	v.turnedAway = counter("abate_requests_shed_total",
+		"Arriving requests refused because the service could not do them. Which and why is counted by reason and priority "+
+			"too; if CRITICAL ones are among them, add instances.")
+	v.critical = counter("abate_critical_requests_arrived_total",
+		"Requests of priority CRITICAL or CRITICAL_PLUS that were let in or shed.")
+	v.criticalShed = counter("abate_critical_requests_shed_total",
+		"Requests of priority CRITICAL or CRITICAL_PLUS that were shed. Any of them says that the service is too small for "+
+			"its load: add instances.")
 }
 
 // observer resolves the handles of a gate. All its series are there from then on, at zero.
@@ -74,6 +93,11 @@ func (v *arrivals) observer(service string) *gateObserver {
 		overLimit: v.overLimit.WithLabelValues(service),
 		delay:     v.delay.WithLabelValues(service),
 		duration:  v.duration.WithLabelValues(service),
+
+		arrived:      v.arrived.WithLabelValues(service),
+		turnedAway:   v.turnedAway.WithLabelValues(service),
+		critical:     v.critical.WithLabelValues(service),
+		criticalShed: v.criticalShed.WithLabelValues(service),
 	}
 	for i, p := range shed.Priorities {
 		o.admitted[i] = v.admitted.WithLabelValues(service, p.String())
@@ -104,6 +128,7 @@ func gateDescs() []*prometheus.Desc {
 func collectGate(to chan<- prometheus.Metric, service string, g *inbound.Gate) {
 	p, state := g.Describe(), g.State()
 	collectPolicies(to, service, registry.Gate[:], gatePolicyDescs, p, &state)
+	collectThresholds(to, service, gateThresholds, p)
 	if u, ok := g.KeysUsage(); ok {
 		collectKeys(to, service, u, p.Idempotency.Retention)
 	}

@@ -11,6 +11,7 @@ type vectors struct {
 	requests, endpointRetries, calls, attempts, retries, refusals *prometheus.CounterVec
 	succeeded, exhausted, hedges, denied, hidden                  *prometheus.CounterVec
 	transitions, fallbacks, changes                               *prometheus.CounterVec
+	first, extra, ended, failed                                   *prometheus.CounterVec // what alerts read
 	duration, delay                                               *prometheus.HistogramVec
 }
 
@@ -19,7 +20,7 @@ func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		v.requests, v.endpointRetries, v.calls, v.attempts, v.retries, v.refusals, v.succeeded, v.exhausted, v.hedges,
 		v.denied, v.hidden,
-		v.transitions, v.fallbacks, v.changes, v.duration, v.delay,
+		v.transitions, v.fallbacks, v.changes, v.duration, v.delay, v.first, v.extra, v.ended, v.failed,
 	}
 }
 
@@ -88,6 +89,23 @@ func (v *vectors) besides() {
 			"abate_call_refusals_total and abate_attempts_total.")
 	v.changes = counter("abate_policy_changes_total",
 		"Changes of the policy in force. If trouble began with one, go back to the policy before it.")
+	v.sums()
+}
+
+// sums makes the counters that add up others. Alerts look at all instances of a fleet every few seconds, and one series
+// is read faster than five.
+func (v *vectors) sums() {
+	v.first = counter("abate_first_attempts_total",
+		"First attempts of calls: what callers ask of the service. While it stays the same and abate_extra_attempts_total "+
+			"grows, retries are the load.")
+	v.extra = counter("abate_extra_attempts_total",
+		"All other attempts: retries, hedges and hidden retries. Next to abate_first_attempts_total this is the "+
+			"amplification; abate_retries_total, abate_hedges_total and abate_hidden_retries_total say what it is made of.")
+	v.ended = counter("abate_calls_ended_total",
+		"Guarded calls that have ended, however they did: abate_calls_total without its labels.")
+	v.failed = counter("abate_calls_failed_total",
+		"Guarded calls that ended as failure, overload or refused: what users see of an outage. abate_calls_total says "+
+			"which; if most are refused, see abate_call_refusals_total.")
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -113,6 +131,10 @@ func (v *vectors) observer(service string) *observer {
 		hidden:    v.hidden.WithLabelValues(service),
 		fallbacks: v.fallbacks.WithLabelValues(service),
 		changes:   v.changes.WithLabelValues(service),
+		first:     v.first.WithLabelValues(service),
+		extra:     v.extra.WithLabelValues(service),
+		endedAll:  v.ended.WithLabelValues(service),
+		failed:    v.failed.WithLabelValues(service),
 	}
 	for i, class := range classes {
 		o.attempts[i] = v.attempts.WithLabelValues(service, class.String())
