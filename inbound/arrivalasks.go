@@ -52,3 +52,15 @@ func FleetAway(g *core.Guard, now time.Duration) bool {
 	b := g.Breaker()
 	return b.State() == breaker.Open && b.RetryIn(now) > 0
 }
+
+// FleetMissed notes that an answer from behind a guard under [FleetPolicy] did not come. One is an outage if it is the
+// heartbeat's, or the guard's circuit is not closed.
+func FleetMissed(o *ratelimit.Outage, g *core.Guard, heartbeat bool) {
+	o.Missed(heartbeat || g.Breaker().State() != breaker.Closed)
+}
+
+// FleetApart reports whether an instance decides limits by its own share: what keeps them is away, or was just now and
+// others may not have noticed yet that it is back.
+func FleetApart(g *core.Guard, o *ratelimit.Outage, living *ratelimit.Census, now time.Duration) bool {
+	return FleetAway(g, now) || !o.Over(now) && living.Instances() > 1
+}

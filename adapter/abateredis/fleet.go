@@ -178,7 +178,7 @@ func (f *Fleet) askFor(ctx context.Context, l *link, op string, timeout time.Dur
 		if now := core.Now(); err == nil {
 			f.outage.Answered(now)
 		} else {
-			f.outage.Missed(op == "heartbeat" || l.guard.Breaker().State() != breaker.Closed)
+			inbound.FleetMissed(&f.outage, l.guard, op == "heartbeat")
 		}
 	}
 	return err
@@ -209,7 +209,7 @@ func (l *link) away(now time.Duration) bool {
 
 // keepsToItsShare reports whether limits are decided by this instance's share: Redis is away, or was just now.
 func (f *Fleet) keepsToItsShare(now time.Duration) bool {
-	return f.away(now) || !f.outage.Over(now) && f.living.Instances() > 1
+	return f.ctx.Err() != nil || inbound.FleetApart(f.link.Load().guard, &f.outage, &f.living, now)
 }
 
 func (f *Fleet) away(now time.Duration) bool { return f.link.Load().away(now) || f.ctx.Err() != nil }

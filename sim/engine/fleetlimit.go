@@ -151,7 +151,7 @@ func (h *leaseholder) Take(context.Context, string, float64) ratelimit.Decision 
 
 // keepsToItsShare reports whether Redis is away, or was just now.
 func (h *leaseholder) keepsToItsShare(now time.Duration) bool {
-	return inbound.FleetAway(h.guard, now) || !h.outage.Over(now) && h.living.Instances() > 1
+	return inbound.FleetApart(h.guard, &h.outage, &h.living, now)
 }
 
 // alone decides without Redis.
@@ -286,7 +286,7 @@ func (f *fleetLimits) failed(i uint32) {
 	h, l, now := t.by, t.lease, t.by.now()
 	if !t.unsent {
 		f.trips.at(i).AttemptDone(now, 0, abate.Outcome{Class: abate.Failure, NoRetry: true, Err: failures[TimedOut].err})
-		h.outage.Missed(l == nil || inbound.FleetAway(h.guard, now))
+		inbound.FleetMissed(&h.outage, h.guard, l == nil)
 	}
 	f.trips.put(i)
 	if l == nil {

@@ -61,7 +61,9 @@ func TestTheAWSSDKTriesAsItsImporterSays(t *testing.T) {
 		}
 		docs, _ := source.YAML("compose.yaml", []byte("services:\n  shop:\n    image: x\n    environment:\n"+list.String()))
 		layer := awssdk.Read(docs, source.Assume{}).Calls[0].Layers[0]
+		mu.Lock()
 		clear(got)
+		mu.Unlock()
 		args := []string{"-c", lists}
 		for status := range listed {
 			args = append(args, server.URL+"/"+status)
@@ -74,10 +76,12 @@ func TestTheAWSSDKTriesAsItsImporterSays(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
+		mu.Lock()
 		for status, outcome := range listed {
 			if want := layer.Tries(outcome, topology.Unsafe).N; got[status] != want {
 				t.Errorf("%s, %s: %d tries, and the importer says %d\n%s", env, status, got[status], want, out)
 			}
 		}
+		mu.Unlock()
 	}
 }

@@ -152,7 +152,7 @@ func (w *webhook) inject(rw http.ResponseWriter, r *http.Request) {
 	}
 	t, err := w.read()
 	if err != nil {
-		w.log.Error("a pod starts without Abate", "problem", err)
+		w.log.Error("Abate was not put into a pod", "problem", err)
 		http.Error(rw, err.Error(), http.StatusInternalServerError)
 		return
 	}
