@@ -17,6 +17,7 @@ type place struct{ host, path string }
 type destination struct {
 	service string
 	label   string // the route as written, for metrics and logs: never a part of the request
+	rewrite Rewrite
 }
 
 // index finds the service of a request. It is built once per load and only read afterwards.
@@ -41,8 +42,8 @@ func newIndex(services []Service) *index {
 		}
 		for _, u := range s.Policy.Upstreams {
 			if p, ok := upstreamPlace(u); ok && !(shared[p] && len(s.Policy.Routes) > 0) {
-				x.add(x.upstreams, p, destination{s.Name, p.host + p.path})
-				x.add(x.upstreams, place{host: p.host, path: anyPath}, destination{s.Name, p.host})
+				x.add(x.upstreams, p, destination{service: s.Name, label: p.host + p.path})
+				x.add(x.upstreams, place{host: p.host, path: anyPath}, destination{service: s.Name, label: p.host})
 			}
 		}
 	}
@@ -77,7 +78,8 @@ func (x *index) add(to map[place]destination, p place, d destination) {
 }
 
 func (x *index) addRoute(r Route, service string) {
-	p, d := routePlace(r.Host, r.Path), destination{service, r.Host + r.Path}
+	p := routePlace(r.Host, r.Path)
+	d := destination{service, r.Host + r.Path, r.rewriting(p.path)}
 	x.add(x.routes, p, d)
 	x.add(x.folded, place{p.host, strings.ToLower(p.path)}, d)
 }
