@@ -26,10 +26,18 @@ type index struct {
 	upstreams map[place]destination
 	folded    map[place]destination // routes with their paths in lower case
 	longest   int                   // bytes of the longest path in either
+	hosts     map[string]Listed     // with a port, or of routes perhaps without
+}
+
+// Listed is a host that belongs to a service.
+type Listed struct {
+	Service string
+	Secure  bool // it speaks TLS
 }
 
 func emptyIndex() *index {
-	return &index{routes: map[place]destination{}, upstreams: map[place]destination{}, folded: map[place]destination{}}
+	return &index{routes: map[place]destination{}, upstreams: map[place]destination{}, folded: map[place]destination{},
+		hosts: map[string]Listed{}}
 }
 
 func newIndex(services []Service) *index {
@@ -39,12 +47,16 @@ func newIndex(services []Service) *index {
 		s := &services[i]
 		for _, r := range s.Policy.Routes {
 			x.addRoute(r, s.Name)
+			if r.Host != "" {
+				x.addHost(plainHost(r.Host), Listed{s.Name, false})
+			}
 		}
 		for _, u := range s.Policy.Upstreams {
 			if p, ok := upstreamPlace(u); ok && !(shared[p] && len(s.Policy.Routes) > 0) {
 				x.add(x.upstreams, p, destination{service: s.Name, label: p.host + p.path})
 				x.add(x.upstreams, place{host: p.host, path: anyPath}, destination{service: s.Name, label: p.host})
 			}
+			x.addUpstreamHost(u, s.Name)
 		}
 	}
 	return x

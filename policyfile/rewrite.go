@@ -42,6 +42,14 @@ func (w Rewrite) Append(dst, path []byte) []byte {
 	return append(append(dst, w.put...), rest...)
 }
 
+// Strip is Append for a rewrite that only takes off: it copies nothing. ok is false if something is put in place.
+func (w Rewrite) Strip(path []byte) (rest []byte, ok bool) {
+	if w.put != "" || w.cut >= len(path) || path[w.cut] != '/' {
+		return nil, false
+	}
+	return path[w.cut:], true
+}
+
 // checkRoute finds what is wrong with a route.
 func checkRoute(v *check.Errors, i int, r Route) {
 	v.Route(i, r.Host, r.Path)

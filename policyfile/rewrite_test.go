@@ -45,6 +45,9 @@ func TestRouteReplacesItsPrefix(t *testing.T) {
 		if got := string(d.Rewrite.Append(nil, []byte(path))); !ok || got != want {
 			t.Errorf("%s arrives as %s, want %s", path, got, want)
 		}
+		if rest, only := d.Rewrite.Strip([]byte(path)); only && string(rest) != want {
+			t.Errorf("%s arrives as %s if it is only stripped, want %s", path, rest, want)
+		}
 	}
 	if d, ok := set.Route("payments", "/api/x"); !ok || !d.Upstream || !d.Rewrite.Nothing() {
 		t.Errorf("a request that names the upstream is rewritten: %+v", d)

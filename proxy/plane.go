@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"sync"
 
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
@@ -19,8 +20,10 @@ type plane struct {
 
 	out      transport
 	services services
+	outside  outside
 	trees    calltree.Table
 	kept     *stale.Store
 	tunnels  tunnels
+	pinned   sync.Map // address of a listener for one service, to its name
 	lines    lineLimit // of the access log
 }

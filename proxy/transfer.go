@@ -34,6 +34,11 @@ func (t *transfer) pass(a *answer, extra []byte) {
 		t.tunnel()
 		return
 	}
+	if t.req.Upgrade != nil && client.multiplexed() && a.resp.Status/100 == 2 {
+		t.reply.problem(problem{Status: http.StatusBadGateway, Reason: "not-switched", UpstreamStatus: a.resp.Status,
+			Detail: t.req.service() + " answered the request for another protocol without switching to it"})
+		return
+	}
 	if t.req.rpc {
 		extra = t.addTail(append(extra, t.closing()...))
 	}

@@ -190,13 +190,14 @@ func (l List) addressed(addr netip.Addr, port uint16) (entry, bool) {
 }
 
 // May reports whether some address of a host may be allowed, so that it is worth a look-up. host is a name, or an
-// address without brackets.
+// address without brackets: of an address that a name alone must not lead to, and that * has, the answer is yes, and
+// Decide says why it is not allowed.
 func (l List) May(host string, port uint16) bool {
-	if addr, err := netip.ParseAddr(host); err == nil {
-		return l.Decide(host, port, addr).Allowed
-	}
 	if _, ok := l.named(host, port); ok {
 		return true
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return l.Decide(host, port, addr).Allowed
 	}
 	for _, e := range l.entries {
 		if e.kind == addresses && (e.port == 0 || e.port == port) {
