@@ -31,7 +31,7 @@ func (x *exchange) connect() {
 	case from.listen != "" || lists.connect.Empty() && (!listed || r.plane.config.Gateway):
 		x.refuseConnect("not-allowed", http.StatusMethodNotAllowed, "this proxy does not tunnel: no outside.connect of the "+
 			"policy file allows CONNECT")
-	case r.Length != 0 || r.Upgrade != nil:
+	case r.Length != 0 && !r.client.multiplexed() || r.Upgrade != nil: // what follows in a stream is the tunnel
 		x.refuseConnect("bad-request", http.StatusBadRequest, "a CONNECT with content, or with an Upgrade, is none")
 	case listed && !service.Secure && !r.plane.config.Gateway && r.client.enterTunnel(bytes.Clone(r.Host)):
 		x.reply.status = http.StatusOK
