@@ -73,7 +73,8 @@ func plainPath(p string) bool {
 			return false
 		}
 	}
-	return string(pathform.Canonical([]byte(p))) == p && pathform.Doubt([]byte(p)) == "" && pathform.Disguise([]byte(p)) == ""
+	return string(pathform.Canonical([]byte(p))) == p && pathform.Doubt([]byte(p)) == "" &&
+		pathform.Disguise([]byte(p)) == ""
 }
 
 // rewrites reports routes that rewrite paths which nobody has put into one form: what is left of such a path could mean

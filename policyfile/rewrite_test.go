@@ -52,7 +52,8 @@ func TestRouteReplacesItsPrefix(t *testing.T) {
 	if d, ok := set.Route("payments", "/api/x"); !ok || !d.Upstream || !d.Rewrite.Nothing() {
 		t.Errorf("a request that names the upstream is rewritten: %+v", d)
 	}
-	if e, ok := set.Entrance("127.0.0.1:0", "any", "/orders/1"); !ok || string(e.Rewrite.Append(nil, []byte("/orders/1"))) != "/1" {
+	e, ok := set.Entrance("127.0.0.1:0", "any", "/orders/1")
+	if !ok || string(e.Rewrite.Append(nil, []byte("/orders/1"))) != "/1" {
 		t.Errorf("the route of protect does not rewrite: %+v", e)
 	}
 	d, _ := set.Route("any", "/payments/v1")
@@ -91,7 +92,8 @@ func TestWhatIsLetOutsideStaysTheSameOverReloads(t *testing.T) {
 
 // FuzzRewrittenPathIsInOneForm: what a service gets is in the form in which it was matched, whatever was asked for.
 func FuzzRewrittenPathIsInOneForm(f *testing.F) {
-	for _, s := range []string{"/payments//x", "/payments/../x", "/payments/%2e%2e/x", "/payments/.", "/pay", "/pay/?a//b", "/x"} {
+	for _, s := range []string{"/payments//x", "/payments/../x", "/payments/%2e%2e/x", "/payments/.", "/pay", "/pay/?a//b",
+		"/x"} {
 		f.Add(s)
 	}
 	set := fromText(f, rewriting)

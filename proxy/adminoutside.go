@@ -15,7 +15,3 @@ func (p *plane) outsideReport() Outside {
 	o.PassThrough = p.outside.report()
 	return o
 }
-
-// Outside returns what has gone past the policy since the proxy began: tunnels, and requests to hosts that the policy
-// file does not list.
-func (p *Proxy) Outside() Outside { return p.plane.outsideReport() }

@@ -124,7 +124,8 @@ func (o *origin) isSelf(r *h1.Request) bool {
 	return ok && strings.HasSuffix(o.self, ":"+port)
 }
 
-// meant is the authority that a request asks for which was redirected here: its Host, with the port that it was sent to.
+// meant is the authority that a request asks for which was redirected here: its Host, with the port that it was sent
+// to.
 func (o *origin) meant(host string) string {
 	port := strconv.Itoa(int(o.original.Port()))
 	switch i := strings.LastIndexByte(host, ':'); {

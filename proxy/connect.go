@@ -13,7 +13,6 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/untaken"
-	"github.com/abate-go/abate/policy/reach"
 )
 
 // connects reports whether the client asks for a tunnel. An extended CONNECT is a request like any other.
@@ -26,7 +25,7 @@ func (x *exchange) connect() {
 	host, port := authority(text(r.Host))
 	lists := r.plane.outside.lists(r.plane.config.Outside)
 	service, listed := r.plane.policies.Listed(text(r.Host))
-	from := r.client.origin()
+	from, to := r.client.origin(), net.JoinHostPort(host, strconv.Itoa(int(port)))
 	switch {
 	case from.listen != "" || lists.connect.Empty() && (!listed || r.plane.config.Gateway):
 		x.refuseConnect("not-allowed", http.StatusMethodNotAllowed, "this proxy does not tunnel: no outside.connect of the "+
@@ -40,10 +39,10 @@ func (x *exchange) connect() {
 		x.refuseConnect("guarded", http.StatusForbidden, guardedDetail(service.Service, host, port, service.Secure))
 	case !lists.connect.May(host, port):
 		x.refuseConnect("unlisted", http.StatusForbidden, fmt.Sprintf(
-			"outside.connect of the policy file does not have %.200q: add it if it is meant", net.JoinHostPort(host, strconv.Itoa(int(port)))))
+			"outside.connect of the policy file does not have %.200q: add it if it is meant", to))
 	default:
 		s := &screen{lists.connect, "outside.connect", host, port}
-		x.tunnelTo(s, net.JoinHostPort(host, strconv.Itoa(int(port))))
+		x.tunnelTo(s, to)
 	}
 	x.ended = core.Now()
 }
@@ -125,21 +124,13 @@ func (x *exchange) refuseTunnel(err error, addr string, began time.Duration) {
 	var denied *deniedError
 	switch {
 	case errors.As(err, &denied):
-		x.refuseConnect(reasonOf(denied.verdict), http.StatusForbidden, denied.Error())
+		x.refuseConnect(denied.reason, http.StatusForbidden, denied.Error())
 	case timedOut(err):
 		x.refuseConnect("failed", http.StatusGatewayTimeout, fmt.Sprintf("no connection to %s within %v: %v", addr,
 			(core.Now()-began).Round(time.Millisecond), err))
 	default:
 		x.refuseConnect("failed", http.StatusBadGateway, fmt.Sprintf("no connection to %s: %v", addr, err))
 	}
-}
-
-// reasonOf is under which a denied address is counted.
-func reasonOf(v reach.Verdict) string {
-	if v.Special != "" {
-		return v.Special
-	}
-	return "unlisted"
 }
 
 // dialOutside makes a connection for a tunnel. It is counted as a call.
@@ -189,7 +180,7 @@ func (x *exchange) passRaw(up net.Conn, err error, said []byte) {
 	if err != nil {
 		why := "failed"
 		if denied := (*deniedError)(nil); errors.As(err, &denied) {
-			why = reasonOf(denied.verdict)
+			why = denied.reason
 		}
 		r.plane.tunnels.refuses(why)
 		x.reply.reason = why

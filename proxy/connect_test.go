@@ -182,7 +182,8 @@ func TestHostsThatAreNotListedArePassedOnOnlyIfTheFileSaysSo(t *testing.T) {
 	if s.accepted != 1 {
 		t.Errorf("%d connections for two requests", s.accepted)
 	}
-	if o := outsideOf(t, r); len(o.PassThrough) != 1 || o.PassThrough[0] != (proxy.Passed{Host: "http://" + addr, Calls: 2}) {
+	if o := outsideOf(t, r); len(o.PassThrough) != 1 || o.PassThrough[0] != (proxy.Passed{Host: "http://" + addr,
+		Calls: 2}) {
 		t.Errorf("/outside says %+v", o.PassThrough)
 	}
 	if got := r.adminGet("/metrics"); !strings.Contains(got, `service="(pass-through)"`) {
@@ -229,7 +230,8 @@ func TestListenerOfOneServiceIsItsBaseURL(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.content)
 		}
 	}
-	if a := r.dial().send("GET /s/x HTTP/1.1\r\nHost: z\r\n\r\n").answer(); !strings.HasPrefix(a.content, "GET /api/v2/x ") {
+	if a := r.dial().send("GET /s/x HTTP/1.1\r\nHost: z\r\n\r\n").answer(); !strings.HasPrefix(a.content,
+		"GET /api/v2/x ") {
 		t.Errorf("by the route: %d %s", a.status, a.content)
 	}
 	r.shutdown()

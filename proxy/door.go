@@ -112,11 +112,11 @@ func (d *door) welcome(nc net.Conn) {
 		c.sock.nc.Close()
 		return
 	}
-	if d.redirects && !c.findOriginal() {
+	if d.redirects && !(redirected{c}).findOriginal() {
 		c.sock.nc.Close()
 		return
 	}
-	if d.redirects && c.passRaw() {
+	if d.redirects && (redirected{c}).passRaw() {
 		if !c.handedOver {
 			c.close()
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-var extended = []string{":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":authority", "s.test", ":path",
+var extended = []string{":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":authority", "s.test",
+	":path",
 	"/chat", "sec-websocket-version", "13", "sec-websocket-protocol", "x"}
 
 // status reads frames up to the head of the answer on a stream, and returns its status as HPACK has it.

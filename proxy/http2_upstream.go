@@ -142,7 +142,7 @@ func (a *answer) takeHead(head *h2.Head) {
 	}
 	*r = h1.Response{Status: head.Status, Minor: 1, Fields: fields, Length: -1, Announced: head.Length, KeepAlive: true}
 	a.h2.take()
-	a.switched(head)
+	switched(a, head)
 	switch {
 	case r.Status == http.StatusSwitchingProtocols:
 		a.until = core.NoDeadline

@@ -14,7 +14,6 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/core"
-	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/reach"
 	"github.com/abate-go/abate/policyfile"
 )
@@ -159,13 +158,14 @@ func (o *outside) newPassage(to target, s *screen) *passage {
 	policy := policyfile.Policy{Upstreams: []string{to.scheme + "://" + to.authority}}
 	policy.InternalHeaders = core.OmitInternal
 	policy = policy.WithDefaults()
-	e := newEndpoint(policy.Upstreams[0])
+	d := policyfile.Destination{Guard: o.pass, Policy: &policy, Label: passName, Upstream: true}
+	way, _ := newFleet(&d, new(fleet))
+	e := way.endpoints[0]
 	if e.screen = s; to.to.IsValid() {
 		e.addr = to.to.String()
 	}
 	svc := &service{services: o.services, guard: o.pass}
-	svc.fleet.Store(&fleet{policy: &policy, balancer: balance.New(balance.Config{}, 1), endpoints: []*endpoint{e}})
-	d := policyfile.Destination{Guard: o.pass, Policy: &policy, Label: passName, Upstream: true}
+	svc.fleet.Store(way)
 	return &passage{route: route{d, svc, o.stats(), nil}}
 }
 

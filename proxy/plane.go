@@ -24,6 +24,6 @@ type plane struct {
 	trees    calltree.Table
 	kept     *stale.Store
 	tunnels  tunnels
-	pinned   sync.Map // address of a listener for one service, to its name
+	pinned   sync.Map  // address of a listener for one service, to its name
 	lines    lineLimit // of the access log
 }

@@ -110,6 +110,10 @@ func (p *Proxy) prepare() {
 	}
 }
 
+// Outside returns what has gone past the policy since the proxy began: tunnels, and requests to hosts that the policy
+// file does not list.
+func (p *Proxy) Outside() Outside { return p.plane.outsideReport() }
+
 // Policies are the guards of the file, for reloading and watching it.
 func (p *Proxy) Policies() *policyfile.Set { return p.plane.policies }
 

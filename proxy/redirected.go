@@ -13,9 +13,12 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
+// redirected is a connection that a firewall has redirected here.
+type redirected struct{ *clientConn }
+
 // findOriginal finds where a connection was meant for that a firewall has redirected here. It is false if that is
 // nowhere else: somebody has connected to this address itself, or the proxy to itself.
-func (c *clientConn) findOriginal() bool {
+func (c redirected) findOriginal() bool {
 	local, _ := netip.ParseAddrPort(c.from.self)
 	if c.sock.raw == nil { // no Linux
 		c.strayed("this system does not tell where it was meant for")
@@ -40,7 +43,7 @@ func (c *clientConn) findOriginal() bool {
 }
 
 // strayed notes a connection that cannot go on.
-func (c *clientConn) strayed(why string) {
+func (c redirected) strayed(why string) {
 	log := c.plane.config.AccessLog
 	if dropped, ok := c.plane.lines.admit(core.Now()); ok && log != nil {
 		log.LogAttrs(context.Background(), slog.LevelInfo, "redirected connection ended",
@@ -86,7 +89,7 @@ func look(begun []byte) looks {
 
 // passRaw sends a redirected connection on to where it was meant for, unread, unless it begins with a request. done
 // reports whether the connection has found its end.
-func (c *clientConn) passRaw() (done bool) {
+func (c redirected) passRaw() (done bool) {
 	kind := c.listen(firstWords)
 	if kind == isRequest {
 		return false
@@ -111,7 +114,7 @@ func (c *clientConn) passRaw() (done bool) {
 }
 
 // listen waits for the beginning of what a client says.
-func (c *clientConn) listen(limit time.Duration) looks {
+func (c redirected) listen(limit time.Duration) looks {
 	for until := time.Now().Add(limit); ; {
 		if kind := look(c.sock.in.unread()); kind != undecided {
 			return kind
@@ -129,7 +132,7 @@ func (c *clientConn) listen(limit time.Duration) looks {
 
 // listenToBoth waits until one of both ends says something. A client may connect long before its first request, which
 // must not go past the policy for that.
-func (c *clientConn) listenToBoth(up net.Conn) (kind looks, said []byte) {
+func (c redirected) listenToBoth(up net.Conn) (kind looks, said []byte) {
 	buf := make([]byte, 1)
 	for until := time.Now().Add(c.plane.config.IdleTimeout); time.Now().Before(until) && !c.draining.Load(); {
 		if kind = c.listen(turn); kind != undecided || c.sock.left(true) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"syscall"
 
 	"github.com/abate-go/abate/internal/exhausted"
@@ -23,22 +24,28 @@ type screen struct {
 
 // deniedError is an address that may not be dialled.
 type deniedError struct {
-	*screen
-	addr    netip.Addr
-	verdict reach.Verdict
+	text   string
+	reason string // under which it is counted
 }
 
-func (e *deniedError) Error() string {
-	at := net.JoinHostPort(e.addr.String(), fmt.Sprint(e.port))
-	if e.verdict.Special == "" {
-		return fmt.Sprintf("%s of the policy file allows neither %s nor its address %s: add one of them", e.key,
-			net.JoinHostPort(e.host, fmt.Sprint(e.port)), at)
+func (e *deniedError) Error() string { return e.text }
+
+// kinds are how the kinds of special addresses are called.
+var kinds = map[string]string{
+	"loopback": "a loopback address", "link-local": "a link-local address", "metadata": "where a cloud keeps credentials",
+	"unspecified": "no address of another machine", "multicast": "a multicast address",
+}
+
+// deny says why an address is denied.
+func (s *screen) deny(addr netip.Addr, v reach.Verdict) *deniedError {
+	port := strconv.Itoa(int(s.port))
+	at := net.JoinHostPort(addr.String(), port)
+	if v.Special == "" {
+		return &deniedError{fmt.Sprintf("%s of the policy file allows neither %s nor its address %s: add one of them", s.key,
+			net.JoinHostPort(s.host, port), at), "unlisted"}
 	}
-	kind := map[string]string{"loopback": "a loopback address", "link-local": "a link-local address",
-		"metadata": "where a cloud keeps credentials", "unspecified": "no address of another machine",
-		"multicast": "a multicast address"}[e.verdict.Special]
-	return fmt.Sprintf("%s of the policy file does not allow %s for %s: it is %s, which the list must have itself; add %q if "+
-		"it is meant", e.key, e.addr, e.host, kind, at)
+	return &deniedError{fmt.Sprintf("%s of the policy file does not allow %s for %s: it is %s, which the list must have "+
+		"itself; add %q if it is meant", s.key, addr, s.host, kinds[v.Special], at), v.Special}
 }
 
 // control is called with the address of every connection before it is made.
@@ -48,7 +55,7 @@ func (s *screen) control(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if v := s.list.Decide(s.host, s.port, at.Addr()); !v.Allowed {
-		return &deniedError{s, at.Addr().Unmap(), v}
+		return s.deny(at.Addr().Unmap(), v)
 	}
 	return nil
 }

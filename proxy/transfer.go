@@ -30,13 +30,7 @@ func (t *transfer) pass(a *answer, extra []byte) {
 	client := t.req.client
 	t.from, t.key = a, t.req.keyInUse()
 	t.takeHead()
-	if a.resp.Status == http.StatusSwitchingProtocols {
-		t.tunnel()
-		return
-	}
-	if t.req.Upgrade != nil && client.multiplexed() && a.resp.Status/100 == 2 {
-		t.reply.problem(problem{Status: http.StatusBadGateway, Reason: "not-switched", UpstreamStatus: a.resp.Status,
-			Detail: t.req.service() + " answered the request for another protocol without switching to it"})
+	if t.switches() {
 		return
 	}
 	if t.req.rpc {

@@ -58,13 +58,30 @@ func (t *transfer) splice() (moved bool, err error) {
 	return n > 0 && err == nil, err
 }
 
+// switches passes on the answer to a request for another protocol, if it is one that ends HTTP, or would seem to a
+// client
+// of HTTP/2 to do so.
+func (t *transfer) switches() bool {
+	a := t.from
+	switch {
+	case a.resp.Status == http.StatusSwitchingProtocols:
+		t.tunnel()
+	case t.req.Upgrade != nil && t.req.client.multiplexed() && a.resp.Status/100 == 2:
+		t.reply.problem(problem{Status: http.StatusBadGateway, Reason: "not-switched", UpstreamStatus: a.resp.Status,
+			Detail: t.req.service() + " answered the request for another protocol without switching to it"})
+	default:
+		return false
+	}
+	return true
+}
+
 // tunnel takes both connections over.
 func (t *transfer) tunnel() {
 	a, r := t.from, t.req
 	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Path} {
 		*b = bytes.Clone(*b) // for the access log: they lie in the input
 	}
-	up, begun := a.takeOver()
+	up, begun := takeOver(a)
 	var client net.Conn
 	var early []byte
 	if r.client.multiplexed() {
@@ -94,7 +111,7 @@ func (t *transfer) tunnel() {
 
 // takeOver gives the connection to the service away, with what has come behind the head of its answer. A stream is
 // closed with its attempt.
-func (a *answer) takeOver() (up net.Conn, begun []byte) {
+func takeOver(a *answer) (up net.Conn, begun []byte) {
 	if a.h2.s != nil {
 		begun, a.h2.first = bytes.Clone(a.h2.first), nil
 		return newStreamConn(a.h2.s, netip.Addr{}), begun

@@ -189,7 +189,8 @@ func (l *tunnels) refuses(reason string) {
 	l.refused[reason]++
 }
 
-// own reports whether an address is this side's of a tunnel to a service: what comes in from there has been here before.
+// own reports whether an address is this side's of a tunnel to a service: what comes in from there has been here
+// before.
 func (l *tunnels) own(peer string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

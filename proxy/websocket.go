@@ -40,7 +40,7 @@ func (h *http2Answer) extend() {
 var methodConnect = []byte(http.MethodConnect)
 
 // switched makes the answer to an extended CONNECT what one over HTTP/1.1 would be, if the service agrees.
-func (a *answer) switched(head *h2.Head) {
+func switched(a *answer, head *h2.Head) {
 	if !a.h2.extended || head.Status/100 != 2 {
 		return
 	}

@@ -32,6 +32,7 @@ var known = spread{
 		"policy/idempotency": 35,
 		"policy/pacing":      4,
 		"policy/ratelimit":   17,
+		"policy/reach":       3,
 		"policy/recycle":     1,
 		"policy/redelivery":  40,
 		"policy/retry":       15,

@@ -62,8 +62,8 @@ func New(entries []string, port uint16) (List, []Mistake) {
 	return l, wrong
 }
 
-const fixHost = `allowed: a host, "*.example.com", an address, a CIDR or "*", each with an optional port; for example ` +
-	`"api.example.com:443" or "10.0.0.0/8:*"`
+const fixHost = `allowed: a host, "*.example.com", an address, a CIDR or "*", each with an optional port; ` +
+	`for example "api.example.com:443" or "10.0.0.0/8:*"`
 
 func parse(text string, port uint16) (entry, Mistake) {
 	e := entry{text: text, port: port}

@@ -97,7 +97,8 @@ func TestOnlyWhatIsWrittenOutNamesAHost(t *testing.T) {
 }
 
 func TestMistakesInAListSayWhatToWrite(t *testing.T) {
-	bad := []string{"", ":443", "a:", "a:b", "a:0", "a:65536", "http://a", "a/b", "*.", "*x", "a..b", ".a", "[a]:1", "[::1",
+	bad := []string{"", ":443", "a:", "a:b", "a:0", "a:65536", "http://a", "a/b", "*.", "*x", "a..b", ".a", "[a]:1",
+		"[::1",
 		"[::1]x", "10.0.0.1/8", "fe80::1%eth0", "a b", "ü", "*.*"}
 	l, wrong := reach.New(bad, 443)
 	if !l.Empty() || len(wrong) != len(bad) {
@@ -113,7 +114,8 @@ func TestMistakesInAListSayWhatToWrite(t *testing.T) {
 // FuzzNoNameReachesThisMachine: whatever the list says and the name is, a special address is dialled only if the list
 // has an address.
 func FuzzNoNameReachesThisMachine(f *testing.F) {
-	for _, s := range []string{"*:*", "*.example:80", "127.0.0.1", "localhost:*", "fd00::/8:1", "[::1]:5", "0.0.0.0/0", "::/0:*"} {
+	for _, s := range []string{"*:*", "*.example:80", "127.0.0.1", "localhost:*", "fd00::/8:1", "[::1]:5", "0.0.0.0/0",
+		"::/0:*"} {
 		f.Add(s, "localhost", uint16(80), []byte{127, 0, 0, 1})
 		f.Add(s, "a.example", uint16(443), []byte{0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, 169, 254, 169, 254})
 	}

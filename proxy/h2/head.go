@@ -115,7 +115,8 @@ func (h *Head) checkTarget(got int) string {
 		return ":method is not a token"
 	case !goodAuthority(h.Authority):
 		return badAuthority
-	case got&protocolField != 0 && (string(h.Method) != "CONNECT" || len(h.Protocol) == 0 || !allOf(h.Protocol, tokenChar)):
+	case got&protocolField != 0 && (string(h.Method) != "CONNECT" || len(h.Protocol) == 0 ||
+		!allOf(h.Protocol, tokenChar)):
 		return ":protocol is not a token, or without CONNECT"
 	case string(h.Method) == "CONNECT" && got&protocolField == 0:
 		if got&^methodField != authorityField || len(h.Authority) == 0 {

@@ -10,8 +10,8 @@ import (
 )
 
 // passed are the signals that the program gets.
-var passed = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-	syscall.SIGWINCH, syscall.SIGCONT}
+var passed = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+	syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT}
 
 // toEnd is the signal that asks a program to end.
 var toEnd os.Signal = syscall.SIGTERM
@@ -24,7 +24,8 @@ func fromTerminal(s os.Signal) bool {
 // hasTerminal reports whether standard input is a terminal which this process's group has.
 func hasTerminal() bool {
 	var group int32
-	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, os.Stdin.Fd(), uintptr(syscall.TIOCGPGRP), uintptr(unsafe.Pointer(&group)))
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, os.Stdin.Fd(), uintptr(syscall.TIOCGPGRP),
+		uintptr(unsafe.Pointer(&group)))
 	return errno == 0 && int(group) == syscall.Getpgrp()
 }
 

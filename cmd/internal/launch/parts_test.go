@@ -13,7 +13,8 @@ import (
 
 func TestProgramGetsWhatItsRuntimeNeeds(t *testing.T) {
 	env, notes := launch.Environment("127.0.0.1:1234", false, []string{"pay.test:80", "10.0.0.7:8080"}, []string{
-		"PATH=/bin", "http_proxy=http://old:1", "no_proxy=.test,10.0.0.0/8,other.example,pay.test:81", "NODE_OPTIONS=--inspect",
+		"PATH=/bin", "http_proxy=http://old:1", "no_proxy=.test,10.0.0.0/8,other.example,pay.test:81",
+		"NODE_OPTIONS=--inspect",
 		"JAVA_TOOL_OPTIONS=-Xmx1g", "HTTPS_PROXY=http://corp:3128"})
 	got := map[string]string{}
 	for _, v := range env {
@@ -30,12 +31,14 @@ func TestProgramGetsWhatItsRuntimeNeeds(t *testing.T) {
 		"NO_PROXY":          "other.example,pay.test:81,169.254.169.254,fd00:ec2::254",
 		"NODE_OPTIONS":      `--inspect --require "/tmp/a b/preload.cjs"`,
 		"JAVA_TOOL_OPTIONS": "-Xmx1g -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=1234 -Dhttp.nonProxyHosts=",
-		"ABATE_RUN_PROXY":   "127.0.0.1:1234", "ABATE_RUN_HOSTS": "pay.test:80,10.0.0.7:8080", "ABATE_URL_S": "http://127.0.0.1:7",
+		"ABATE_RUN_PROXY":   "127.0.0.1:1234", "ABATE_RUN_HOSTS": "pay.test:80,10.0.0.7:8080",
+		"ABATE_URL_S": "http://127.0.0.1:7",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	if said := strings.Join(notes, "\n"); !strings.Contains(said, "http://old:1") || !strings.Contains(said, ".test, 10.0.0.0/8") {
+	if said := strings.Join(notes, "\n"); !strings.Contains(said, "http://old:1") || !strings.Contains(said,
+		".test, 10.0.0.0/8") {
 		t.Errorf("what gave way is not said: %s", said)
 	}
 	env, _ = launch.Environment("127.0.0.1:1", true, nil, nil)
@@ -47,7 +50,8 @@ func TestProgramGetsWhatItsRuntimeNeeds(t *testing.T) {
 }
 
 func TestVariableIsTheNameInCapitals(t *testing.T) {
-	for service, want := range map[string]string{"payment-service": "ABATE_URL_PAYMENT_SERVICE", "a.b/c9": "ABATE_URL_A_B_C9"} {
+	for service, want := range map[string]string{"payment-service": "ABATE_URL_PAYMENT_SERVICE",
+		"a.b/c9": "ABATE_URL_A_B_C9"} {
 		if got := launch.Variable(service); got != want {
 			t.Errorf("%s: %s", service, got)
 		}

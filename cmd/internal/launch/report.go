@@ -65,8 +65,8 @@ func (t *tally) sees(found []netip.AddrPort, of map[netip.AddrPort]string) (line
 		service := of[at]
 		if t.past[service] == nil {
 			t.past[service] = map[netip.AddrPort]bool{}
-			lines = append(lines, fmt.Sprintf("%s: the program is connected to %s by itself: nothing guards these calls; have it "+
-				"call $%s instead", service, at, variable(service)))
+			lines = append(lines, fmt.Sprintf("%s: the program is connected to %s by itself: nothing guards these calls; "+
+				"have it call $%s instead", service, at, variable(service)))
 		}
 		t.past[service][at] = true
 	}
@@ -79,8 +79,8 @@ func silence(after string, watching bool) string {
 	if watching {
 		seen = "no connection of its own to a service was seen either"
 	}
-	return fmt.Sprintf("no call has come through the proxy in %s: the program has made none yet, or its client does not look "+
-		"at HTTP_PROXY, and %s. docs/run.md says what each runtime needs; $ABATE_URL_... works for all", after, seen)
+	return fmt.Sprintf("no call has come through the proxy in %s: the program has made none yet, or its client does not "+
+		"look at HTTP_PROXY, and %s. docs/run.md says what each runtime needs; $ABATE_URL_... works for all", after, seen)
 }
 
 // report is what has happened, when the program has ended.
@@ -154,7 +154,8 @@ func outsideLines(out proxy.Outside) (lines []string) {
 		hosts, calls = append(hosts, fmt.Sprintf("%s (%d)", p.Host, p.Calls)), calls+p.Calls
 	}
 	if calls > 0 {
-		lines = append(lines, fmt.Sprintf("not in the policy file, so not guarded: %s to %s", cli.Count(int(calls), "call"), few(hosts)))
+		lines = append(lines, fmt.Sprintf("not in the policy file, so not guarded: %s to %s", cli.Count(int(calls), "call"),
+			few(hosts)))
 	}
 	opened := int64(0)
 	for _, w := range out.Tunnels {
@@ -168,7 +169,8 @@ func outsideLines(out proxy.Outside) (lines []string) {
 		refused += n
 	}
 	if refused > 0 {
-		lines = append(lines, fmt.Sprintf("%s refused: see outside.connect in docs/proxy.md", cli.Count(int(refused), "tunnel")))
+		lines = append(lines, fmt.Sprintf("%s refused: see outside.connect in docs/proxy.md",
+			cli.Count(int(refused), "tunnel")))
 	}
 	return lines
 }

@@ -161,8 +161,8 @@ func (s *session) offerBases() error {
 	for _, n := range s.env {
 		switch {
 		case !slices.Contains(s.services, n.service):
-			problems = append(problems, fmt.Errorf("--env %s=%s: the policy file has no such service; it has %s", n.name, n.service,
-				few(s.services)))
+			problems = append(problems, fmt.Errorf("--env %s=%s: the policy file has no such service; it has %s", n.name,
+				n.service, few(s.services)))
 		case !slices.Contains(wanted, n.service):
 			wanted = append(slices.Clone(wanted), n.service)
 		}

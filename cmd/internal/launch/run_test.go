@@ -72,7 +72,10 @@ func run(t *testing.T, ready func(out, errs string) bool, args ...string) (code 
 	done := make(chan int, 1)
 	go func() { done <- launch.Clients{}.RunCommand(ctx, args, &o, &e) }()
 	if ready != nil {
-		clitest.Eventually(t, "the program is ready; it said "+e.String(), func() bool { return ready(o.String(), e.String()) })
+		clitest.Eventually(t, "the program is ready; it said "+e.String(), func() bool {
+			return ready(o.String(),
+				e.String())
+		})
 		cancel()
 	}
 	code = <-done
@@ -81,7 +84,8 @@ func run(t *testing.T, ready func(out, errs string) bool, args ...string) (code 
 
 func policyFor(t *testing.T, url string) string {
 	t.Helper()
-	return clitest.Put(t, "policy.yaml", "services:\n  pay: {upstreams: [\""+url+"\"]}\n  other: {upstreams: [\"http://other.test\"]}\n")
+	return clitest.Put(t, "policy.yaml", "services:\n  pay: {upstreams: [\""+url+"\"]}\n"+
+		"  other: {upstreams: [\"http://other.test\"]}\n")
 }
 
 func serving(t *testing.T) string {
@@ -100,14 +104,17 @@ func TestExitCodeIsTheProgramsOwn(t *testing.T) {
 			t.Errorf("%s: code %d, want %d; it said %s", line, code, want, errs)
 		}
 	}
-	if code, _, errs := run(t, nil, "-c", policy, "--", "/nothing/here"); code != 127 || !strings.Contains(errs, "/nothing/here") {
+	if code, _, errs := run(t, nil, "-c", policy, "--", "/nothing/here"); code != 127 || !strings.Contains(errs,
+		"/nothing/here") {
 		t.Errorf("a program that is not there: %d %s", code, errs)
 	}
 }
 
 func TestWhatIsWrongWithTheWordsIsSaidAtOnce(t *testing.T) {
-	code, _, errs := run(t, nil, "--grace", "0s", "--strangers", "perhaps", "--env", "1A=x", "--admin", "nowhere", "node", "app.js")
-	for _, want := range []string{"--grace", "--strangers", "NAME=SERVICE", "--admin", "write -- before the program", "no policy file"} {
+	code, _, errs := run(t, nil, "--grace", "0s", "--strangers", "perhaps", "--env", "1A=x", "--admin", "nowhere",
+		"node", "app.js")
+	for _, want := range []string{"--grace", "--strangers", "NAME=SERVICE", "--admin", "write -- before the program",
+		"no policy file"} {
 		if code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("code %d without a word of %s: %s", code, want, errs)
 		}
@@ -121,7 +128,8 @@ func TestWhatIsWrongWithTheWordsIsSaidAtOnce(t *testing.T) {
 func TestProgramIsToldToEndAndKilledIfItDoesNot(t *testing.T) {
 	policy := policyFor(t, "http://127.0.0.1:1")
 	ready := func(out, _ string) bool { return strings.Contains(out, "ready") }
-	code, _, errs := run(t, ready, "-c", policy, "--", "sh", "-c", `trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done`)
+	code, _, errs := run(t, ready, "-c", policy, "--", "sh", "-c",
+		`trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done`)
 	if code != 9 || strings.Contains(errs, "killed") {
 		t.Errorf("one that obeys: %d %s", code, errs)
 	}
@@ -140,7 +148,8 @@ func TestSilenceAndBypassAreSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(childWay, strings.TrimPrefix(url, "http://"))
-	want := []string{"no call has come through the proxy in 1ms", "pay: the program is connected to " + strings.TrimPrefix(url, "http://") +
+	want := []string{"no call has come through the proxy in 1ms", "pay: the program is connected to " +
+		strings.TrimPrefix(url, "http://") +
 		" by itself"}
 	code, _, errs := run(t, func(_, errs string) bool {
 		return strings.Contains(errs, want[0]) && strings.Contains(errs, want[1])
@@ -154,17 +163,20 @@ func TestSilenceAndBypassAreSaid(t *testing.T) {
 func TestCallsAreCountedAndStrangersToo(t *testing.T) {
 	needs.Program(t, "curl")
 	url, stranger := serving(t), serving(t)
-	line := `curl -sS $MINE/a $ABATE_URL_PAY/b ` + url + `/c && curl -sS ` + stranger + `/d && curl -sS -x $http_proxy $MINE/e`
+	line := `curl -sS $MINE/a $ABATE_URL_PAY/b ` + url + `/c && curl -sS ` + stranger +
+		`/d && curl -sS -x $http_proxy $MINE/e`
 	code, out, errs := run(t, nil, "-c", policyFor(t, url), "--env", "MINE=pay", "--", "sh", "-c", line)
 	if code != 0 || out != "/a via true/b via true/c via true/d via true/e via true" {
 		t.Errorf("code %d: %s", code, out)
 	}
-	for _, want := range []string{"pay: 4 calls\n", "other: none: ", "not in the policy file, so not guarded: 1 call to " + stranger + " (1)"} {
+	for _, want := range []string{"pay: 4 calls\n", "other: none: ",
+		"not in the policy file, so not guarded: 1 call to " + stranger + " (1)"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("without %q: %s", want, errs)
 		}
 	}
-	code, out, errs = run(t, nil, "-c", policyFor(t, url), "--strangers", "refuse", "--", "sh", "-c", "curl -sS "+stranger+"/d")
+	code, out, errs = run(t, nil, "-c", policyFor(t, url), "--strangers", "refuse", "--", "sh", "-c",
+		"curl -sS "+stranger+"/d")
 	if code != 0 || !strings.Contains(out, "no-route") {
 		t.Errorf("refused: %d %s %s", code, out, errs)
 	}

@@ -30,8 +30,8 @@ func rules(ports []int, to, uid, mark int) (lines []string) {
 			for _, p := range some {
 				list = append(list, strconv.Itoa(p))
 			}
-			lines = append(lines, fmt.Sprintf("%s -t nat -A ABATE -p tcp -m multiport --dports %s -j REDIRECT --to-ports %d", program,
-				strings.Join(list, ","), to))
+			lines = append(lines, fmt.Sprintf("%s -t nat -A ABATE -p tcp -m multiport --dports %s -j REDIRECT --to-ports %d",
+				program, strings.Join(list, ","), to))
 		}
 		lines = append(lines, program+" -t nat -A OUTPUT -p tcp -j ABATE")
 	}
@@ -89,10 +89,12 @@ func (f *proxyFlags) printIPTables(stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "abate proxy: --redirected %s has no port that rules could name: write one\n", at)
 		return 1
 	case len(ports) == 0:
-		fmt.Fprintf(stderr, "abate proxy: %s has no services with upstreams or hosts: there is nothing to redirect\n", f.config.Policy)
+		fmt.Fprintf(stderr, "abate proxy: %s has no services with upstreams or hosts: there is nothing to redirect\n",
+			f.config.Policy)
 		return 1
 	}
-	fmt.Fprintf(stdout, "# What is sent to the ports of the services goes to abate proxy --redirected, which runs as user %d.\n", f.uid)
+	fmt.Fprintf(stdout, "# What is sent to the ports of the services goes to abate proxy --redirected, which runs as "+
+		"user %d.\n", f.uid)
 	for _, line := range rules(ports, to, f.uid, f.config.Mark) {
 		fmt.Fprintln(stdout, line)
 	}

@@ -114,8 +114,8 @@ outside: {connect: ["10.1.1.1:9090"]}
 	done := make(chan int, 1)
 	var out, errs bytes.Buffer
 	go func() {
-		done <- Clients{}.ProxyCommand(ctx, []string{"-c", policy, "--listen", "127.0.0.1:15001", "--redirected", "[::]:15006",
-			"--admin", "off", "--mark", "7", "--access-log", "all"}, &out, &errs)
+		done <- Clients{}.ProxyCommand(ctx, []string{"-c", policy, "--listen", "127.0.0.1:15001", "--redirected",
+			"[::]:15006", "--admin", "off", "--mark", "7", "--access-log", "all"}, &out, &errs)
 	}()
 	clitest.Eventually(t, "the proxy listens", func() bool {
 		c, err := net.Dial("tcp", "127.0.0.1:15001")
