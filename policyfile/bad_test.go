@@ -172,7 +172,7 @@ var mistakes = map[string][]string{
 			`lower it or raise timeout`,
 		`:11:3: services: duplicate service "stock"; it stands on line 10 already: remove one of the two`,
 		`:12:17: gatewayRetries: the number 1 is not true or false; allowed: true or false`,
-		`:13:1: unknown key "gateway"; allowed: defaults, services, gatewayRetries, ambiguousPaths, protect, redis`,
+		`:13:1: unknown key "gateway"; allowed: defaults, services, gatewayRetries, ambiguousPaths, protect, redis, outside`,
 	},
 	"explicit-zero": {
 		`:3:19: service "payments", initialDelay: 0s is out of range; allowed: 1ms to 1h; for example 100ms`,
@@ -597,6 +597,33 @@ var mistakes = map[string][]string{
 		`:10:40: service "i", rateLimit.maxWait: 2h is out of range; allowed: 0s to 1h; for example 100ms`,
 		`:11:18: service "j", rateLimit: the text "10/s" is not a mapping; write it as a mapping of: disabled, shadow, ` +
 			`limit, burst, maxKeys, maxWait`,
+	},
+	"outside": {
+		`:4:13: outside.connect[0]: "https://api.example" is no host; allowed: a host, "*.example.com", an ` +
+			`address, a CIDR or "*", each with an optional port; for example "api.example.com:443" or "10.0.0.0/8:*"`,
+		`:4:36: outside.connect[1]: "10.0.0.1/8" has bits behind its length; write "10.0.0.0/8"`,
+		`:4:50: outside.connect[2]: "99999" is no port; write 1 to 65535, or * for any`,
+		`:5:16: outside.passThrough: an empty list would mean the default; name at least one host, or remove ` +
+			`passThrough`,
+		`:6:3: outside: unknown key "allow"; allowed: connect, passThrough`,
+	},
+	"rewrite": {
+		`:2:64: service "a", routes[0].rewrite: "v1" does not begin with /; write "/" to strip the prefix, ` +
+			`or for example "/v2"`,
+		`:2:96: service "a", routes[1].rewrite: there is no path whose prefix could be replaced; give the ` +
+			`route a path, or remove rewrite`,
+		`:3:64: service "b", routes[0].rewrite: "/v1/../v2" is not a path in its plain form; write it ` +
+			`without a query, dots between slashes, doubled slashes, semicolons, and escapes that are not needed`,
+		`:3:98: service "b", routes[1].rewrite: "/v%31" is not a path in its plain form; write it without a ` +
+			`query, dots between slashes, doubled slashes, semicolons, and escapes that are not needed`,
+		`:4:64: service "c", routes[0].rewrite: "/v1?x=1" is not a path in its plain form; write it without ` +
+			`a query, dots between slashes, doubled slashes, semicolons, and escapes that are not needed`,
+	},
+	"rewrite-kept": {
+		`:3:64: service "a", routes[0].rewrite: "/v1" has no sure meaning where paths are kept as they come; ` +
+			`remove rewrite, or ambiguousPaths: keep`,
+		`:9:34: protect.b.routes[0].rewrite: "/" has no sure meaning where paths are kept as they come; ` +
+			`remove rewrite, or ambiguousPaths: keep`,
 	},
 	"redis-alone": {
 		`:1:1: the file has no policy; it needs at least one of defaults, services, gatewayRetries and protect; for ` +

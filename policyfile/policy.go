@@ -72,7 +72,7 @@ func (p Policy) Validate() error {
 		v.Add("weights", fmt.Sprintf("has %d weights for %d upstreams", n, upstreams), "write one for each, in their order")
 	}
 	for i, r := range p.Routes {
-		v.Route(i, r.Host, r.Path)
+		checkRoute(&v, i, r)
 	}
 	return errors.Join(p.Policy.Validate(), v.Join())
 }

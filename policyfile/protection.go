@@ -68,6 +68,9 @@ type Route struct {
 	Host string `yaml:"host" example:"api.example.com"`
 	// Path is the prefix to match, on whole segments. Empty matches every path.
 	Path string `yaml:"path" example:"/payments"`
+	// Rewrite is what the service gets in place of the prefix Path: "/" strips it, so that /payments/v1/x arrives as
+	// /v1/x. A request that names an upstream itself is not rewritten. Empty: the service gets the path as it was sent.
+	Rewrite string `yaml:"rewrite" example:"/"`
 }
 
 // DefaultProtection is what every entry of protect begins with.
@@ -109,7 +112,7 @@ func (p Protection) Validate() error {
 	checkDiscovery(&v, p.Discovery, p.Upstreams, nil)
 	checkOutliers(&v, p.OutlierDetection)
 	for i, r := range p.Routes {
-		v.Route(i, r.Host, r.Path)
+		checkRoute(&v, i, r)
 	}
 	if _, port, err := net.SplitHostPort(p.Listen); p.Listen != "" && (err != nil || !isPort(port)) {
 		v.Add("listen", strconv.Quote(p.Listen)+" is not an address", `allowed: host:port, for example "0.0.0.0:8080"`)

@@ -64,6 +64,7 @@ func (p *admin) handler() http.Handler {
 	mux.Handle("GET /metrics", p.known(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})))
 	mux.Handle("GET /guards", p.known(page(func() any { return p.report() })))
 	mux.Handle("GET /gates", p.known(page(func() any { return p.gatesReport() })))
+	mux.Handle("GET /outside", p.known(page(func() any { return p.plane.outsideReport() })))
 	mux.Handle("GET /policy", p.known(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(p.plane.policies.Format()) // the reader has left

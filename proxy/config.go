@@ -69,6 +69,13 @@ type Config struct {
 	// the calls that are made for them, at about 512 bytes each. Of one more nothing is repeated. 0 means 16384.
 	CallTrees int
 
+	// Outside is what programs may reach beside the services of the policy file, instead of what the file says; nil for
+	// that. It must be valid.
+	Outside *policyfile.Outside
+	// Mark is set on the sockets of all connections to services, so that rules of a firewall that send connections here
+	// can leave them out. It needs CAP_NET_ADMIN on Linux, and works nowhere else. 0 means none.
+	Mark int
+
 	// AdminTokens is the path of a file with the bearer tokens of those who may see the admin page; "" asks for none.
 	AdminTokens string
 	// AdminTLS is how the admin page is served; the zero TLS is without. With ClientCA, what Admin shows needs a client

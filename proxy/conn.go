@@ -35,6 +35,7 @@ type clientConn struct {
 	agreed     bool                    // TLS has settled that it is HTTP/2
 	handedOver bool                    // what follows is no HTTP
 	last       bool                    // no request follows on this connection
+	anew       bool                    // it has become the inside of a tunnel, which begins with what the client likes
 }
 
 // contain keeps a panic to the connection it happened on.
@@ -50,7 +51,7 @@ var errHandedOff = errors.New("goes on with HTTP/2")
 
 // serve answers requests until the client goes, or has to.
 func (c *clientConn) serve() {
-	for first := true; !c.last; first = false {
+	for first := true; !c.last; first, c.anew = c.anew, false {
 		head, err := c.awaitHead(first)
 		if err != nil {
 			if errors.Is(err, errHandedOff) {
@@ -65,7 +66,7 @@ func (c *clientConn) serve() {
 			break
 		}
 		c.sock.in.take(len(head))
-		c.last = !c.x.req.KeepAlive
+		c.last = !c.x.req.KeepAlive || c.x.req.connects() // what follows a CONNECT that is refused may be no request
 		c.body.begin(&c.x.req.Request)
 		c.x.serve()
 		c.settle()

@@ -77,6 +77,20 @@ func (c *clientConn) takeOver() (nc net.Conn, early []byte) {
 	return c.sock.nc, early
 }
 
+func (c *clientConn) accept() {
+	c.out.accept()
+	c.out.flush()
+}
+
+func (c *clientConn) enterTunnel(authority []byte) bool {
+	if c.from.tunnelled != nil { // a tunnel in a tunnel
+		return false
+	}
+	c.from.tunnelled, c.last, c.anew = authority, false, true
+	c.accept()
+	return true
+}
+
 func (c *clientConn) lend(loan *holding.Loan) { c.sock.lends.loan = loan }
 
 func (c *clientConn) origin() *origin { return &c.from }

@@ -34,6 +34,11 @@
 // trusted peer says it. The addresses at which they come in follow the policy file (entrances.go), as do certificates
 // and tokens (secrets.go) and the Redis that instances share (instances.go, and package sharing).
 //
+// What is not a request to a service of the file is let through only if the file says so (section outside), and is
+// counted: CONNECT (connect.go), requests to other hosts (outside.go), and connections that a firewall redirects here
+// (redirected.go). Every address is looked at when it is dialled (screen.go). A stream of HTTP/2 can be such a tunnel
+// too (streamconn.go), and begins a WebSocket by an extended CONNECT (websocket.go).
+//
 // What layers of a chain tell each other about attempts is in calltree.go for calls that go out and in
 // calltreeingress.go for requests that come in. The proxy stands on both sides of its program, and a
 // calltree.Table joins them: a call belongs to the request it is made for if the program passes on

@@ -24,6 +24,9 @@ type door struct {
 	l        net.Listener
 	secure   atomic.Pointer[watched[tls.Config]] // nil without TLS
 	draining atomic.Bool
+	// service is whose calls come in here alone; redirects has the firewall send connections here.
+	service   string
+	redirects bool
 }
 
 // serve takes clients until the door is closed, and returns nil then.
@@ -82,7 +85,7 @@ func (d *door) welcome(nc net.Conn) {
 	defer l.freeSlot()
 	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining,
 		sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc},
-		from: origin{listen: d.name, peer: peerOf(nc), self: nc.LocalAddr().String()}}
+		from: origin{listen: d.name, peer: peerOf(nc), self: nc.LocalAddr().String(), service: d.service}}
 	c.x.req.plane, c.x.req.client = p, c
 	c.x.renew()
 	c.out.sock, c.body.sock = &c.sock, &c.sock
@@ -107,6 +110,16 @@ func (d *door) welcome(nc net.Conn) {
 	defer c.contain()
 	if secure != nil && !c.handshake() {
 		c.sock.nc.Close()
+		return
+	}
+	if d.redirects && !(redirected{c}).findOriginal() {
+		c.sock.nc.Close()
+		return
+	}
+	if d.redirects && (redirected{c}).passRaw() {
+		if !c.handedOver {
+			c.close()
+		}
 		return
 	}
 	c.serve()

@@ -28,6 +28,7 @@ type endpoint struct {
 	authority []byte // the same
 	base      string // path before that of requests, without a slash at its end
 	tls       *tls.Config
+	screen    *screen // of a host that the policy file does not list; nil for services
 	pool      pool
 	http2     http2Pool
 	among     atomic.Int32 // how many endpoints its service has

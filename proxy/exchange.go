@@ -39,6 +39,10 @@ func (x *exchange) renew() {
 func (x *exchange) serve() {
 	x.renew()
 	r := &x.req
+	if r.connects() {
+		x.connect()
+		return
+	}
 	r.readRPC()
 	doubt := r.settlePath()
 	if doubt != "" || !r.find() {

@@ -188,7 +188,7 @@ func (p *http2Pool) close() {
 func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool) (*h2.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.life, t.connectTimeout)
 	defer cancel()
-	nc, err := t.dial(ctx, e.addr)
+	nc, err := t.dial(ctx, e)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ func (g *guardedCall) judge(a *answer, err error) (o abate.Outcome) {
 		o = abatehttp.ClassifyStatus(g.req.route.Guard, a.resp.Status, header(a.resp.Fields), again)
 	case errors.Is(err, errGone) || g.body.failed() != nil || timedOut(err) && g.body.late():
 		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	case errors.As(err, new(*deniedError)):
+		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Unsent: true, Err: err}
 	case exhausted.Own(err): // another attempt would need the same
 		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Unsent: !a.sent, Err: err}
 	default:

@@ -36,12 +36,13 @@ func (l *lobby) init(p *plane) {
 }
 
 // serve takes clients from a listener that is not the policy file's, until the lobby is drained.
-func (l *lobby) serve(at net.Listener) error {
+func (l *lobby) serve(at net.Listener, change func(*door)) error {
 	d := l.enterAt("", at)
 	if d == nil {
 		at.Close()
 		return nil
 	}
+	change(d)
 	err := d.serve()
 	if err != nil {
 		d.remove()

@@ -48,9 +48,38 @@ func (r *request) find() bool {
 	case from.listen != "":
 		return p.services.enterRoute(&r.route, from.listen, host, path)
 	case r.Scheme != nil && !from.isSelf(&r.Request):
-		d, ok := p.policies.Forward(text(r.Scheme), host, path)
-		return ok && p.services.leaveBy(&r.route, &d)
+		return r.leaveFor(target{scheme: text(r.Scheme), authority: host}, path)
+	case from.tunnelled != nil:
+		return r.leaveFor(target{scheme: "http", authority: text(from.tunnelled)}, path)
+	case from.original.IsValid():
+		return r.leaveFor(target{scheme: "http", authority: from.meant(host), to: from.original}, path)
+	case from.service != "":
+		return r.leaveFrom(from.service)
 	}
 	d, ok := p.policies.Route(host, path)
 	return ok && p.services.leaveBy(&r.route, &d)
+}
+
+// leaveFrom has a request go to the service whose calls alone come in at a door.
+func (r *request) leaveFrom(service string) bool {
+	d, ok := r.plane.policies.Service(service)
+	d.Label = service
+	return ok && r.plane.services.leaveBy(&r.route, &d)
+}
+
+// leaveFor finds where a request goes that names its host: to a service, or, if the file lets it, to the host itself.
+func (r *request) leaveFor(to target, path string) bool {
+	p := r.plane
+	d, ok := p.policies.Forward(to.scheme, to.authority, path)
+	if service, pinned := p.pinned.Load(to.authority); pinned && !ok {
+		return r.leaveFrom(service.(string))
+	}
+	if !ok && to.to.IsValid() { // perhaps the file has the address
+		d, ok = p.policies.Forward(to.scheme, to.to.String(), path)
+	}
+	if ok {
+		return p.services.leaveBy(&r.route, &d)
+	}
+	lists := p.outside.lists(p.config.Outside)
+	return !lists.pass.Empty() && p.outside.passOn(&r.route, lists.pass, to)
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"sync"
 
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
@@ -20,9 +21,11 @@ type plane struct {
 
 	out      transport
 	services services
+	outside  outside
 	trees    calltree.Table
 	kept     *stale.Store
 	tunnels  tunnels
+	pinned   sync.Map        // address of a listener for one service, to its name
 	lines    lineLimit       // of the access log
 	tracer   *tracing.Tracer // nil if no traces are recorded
 }

@@ -60,6 +60,9 @@ func New(c Config) (*Proxy, error) {
 	}
 	p.plane.out.init(p.plane.life, &c, p.plane.clock, more, p.plane.services.sweepIdle)
 	p.plane.services.init(p.plane.policies, &c, metrics, &p.entrances.secrets)
+	if err := p.plane.outside.init(&p.plane.services, p.adjust(metrics)); err != nil {
+		return nil, errors.Join(err, p.keyFiles.Close())
+	}
 	if err := errors.Join(p.keyFiles.Err(), p.entrances.prepare(), errors.Join(p.admin.refresh()...)); err != nil {
 		p.entrances.instances.close()
 		return nil, errors.Join(err, p.keyFiles.Close())
@@ -82,19 +85,28 @@ func (p *Proxy) registerOwn(registry *prometheus.Registry) error {
 		registry.Register(ownMetrics{&p.lobby, &p.plane, buildOf(p.plane.config.Version)}),
 		registry.Register(discoveryMetrics{&p.plane.services}),
 		registry.Register(checkupMetrics{&p.plane.services}),
+		registry.Register(tunnelMetrics{&p.plane.tunnels}),
 	)
 }
 
 // hooks has those who observe guards and gates, and who keep what gates share, see each of them as the file is loaded.
 func (p *Proxy) hooks(metrics *abateprom.Metrics) policyfile.Hooks {
 	page := p.admin.page
-	policy := []func(string, *abate.Policy){metrics.Adjust, page.Adjust}
-	if own := p.plane.config.Adjust; own != nil {
-		policy = append([]func(string, *abate.Policy){own}, policy...) // the others keep the Observer that they find
+	return policyfile.Hooks{Policy: []func(string, *abate.Policy){p.adjust(metrics)},
+		Protection: []func(string, *inbound.Protection){
+			metrics.AdjustProtection, page.AdjustProtection, p.entrances.instances.adjust, p.keyFiles.AdjustProtection,
+		}}
+}
+
+// adjust has a guard observed.
+func (p *Proxy) adjust(metrics *abateprom.Metrics) func(string, *abate.Policy) {
+	return func(name string, policy *abate.Policy) {
+		if own := p.plane.config.Adjust; own != nil {
+			own(name, policy) // first: the others keep the Observer that they find
+		}
+		metrics.Adjust(name, policy)
+		p.admin.page.Adjust(name, policy)
 	}
-	return policyfile.Hooks{Policy: policy, Protection: []func(string, *inbound.Protection){
-		metrics.AdjustProtection, page.AdjustProtection, p.entrances.instances.adjust, p.keyFiles.AdjustProtection,
-	}}
 }
 
 // prepare makes what belongs to each service before its first request, so that metrics, /guards and the page show all
@@ -107,6 +119,10 @@ func (p *Proxy) prepare() {
 			p.admin.page.Add(d.Guard)
 		}
 	}
+	if o := &p.plane.outside; o.lists(p.plane.config.Outside).from.Enabled() {
+		services.metrics.Add(o.pass, o.tunnel)
+		p.admin.page.Add(o.pass, o.tunnel)
+	}
 	for _, name := range policies.GateNames() {
 		if g, ok := policies.Gate(name); ok {
 			services.addGate(g)
@@ -117,6 +133,10 @@ func (p *Proxy) prepare() {
 		}
 	}
 }
+
+// Outside returns what has gone past the policy since the proxy began: tunnels, and requests to hosts that the policy
+// file does not list.
+func (p *Proxy) Outside() Outside { return p.plane.outsideReport() }
 
 // Policies are the guards of the file, for reloading and watching it.
 func (p *Proxy) Policies() *policyfile.Set { return p.plane.policies }
@@ -150,6 +170,7 @@ func (p *Proxy) tick() {
 			p.follow()
 			p.plane.trees.Sweep()
 			p.plane.services.tick(core.Now(), &p.plane.out, p.plane.config.Log, p.admin.page)
+			p.plane.outside.tick(core.Now() - p.plane.config.UpstreamIdleTimeout)
 		}
 	}
 }
@@ -165,7 +186,25 @@ func (p *Proxy) Entrances() []Entrance { return p.entrances.list() }
 
 // Serve takes clients from l until Shutdown, and returns nil then. They are programs whose calls go out: what arrives
 // at the services that the file protects comes in at listeners of the proxy's own, see Open.
-func (p *Proxy) Serve(l net.Listener) error { return p.lobby.serve(l) }
+func (p *Proxy) Serve(l net.Listener) error { return p.lobby.serve(l, func(*door) {}) }
+
+// ServeFor is Serve for calls of one service: whatever the Host and the path of a request are, it belongs to that
+// service of the policy file. So the listener's address is a base URL of the service, without a prefix. While the file
+// does not have the service, requests get a 404.
+func (p *Proxy) ServeFor(service string, l net.Listener) error {
+	at := l.Addr().String() // a client that takes the proxy for one of its own asks for that
+	p.plane.pinned.Store(at, service)
+	defer p.plane.pinned.Delete(at)
+	return p.lobby.serve(l, func(d *door) { d.service = service })
+}
+
+// ServeRedirected is Serve for connections that a firewall has redirected to l, with REDIRECT of iptables or nftables
+// (Linux). A request belongs to the service that its Host names, with the port that the connection was meant for, or
+// that has the address itself; what belongs to none goes on to where it was meant for if the policy file says so:
+// plain requests by outside.passThrough, everything else, which is not read, by outside.connect.
+func (p *Proxy) ServeRedirected(l net.Listener) error {
+	return p.lobby.serve(l, func(d *door) { d.redirects = true })
+}
 
 // Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it drains),
 // /metrics (Prometheus), /guards and /gates (state as JSON), /policy (the policy in force, every default written out)
@@ -203,6 +242,7 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.lastSpans(ctx)
 	p.admin.page.Close()
 	p.plane.services.close()
+	p.plane.outside.close()
 	p.entrances.close()
 	return errors.Join(err, p.keyFiles.Close())
 }

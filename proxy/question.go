@@ -41,7 +41,7 @@ func (e *endpoint) examine(ctx context.Context, t *transport, c *check.Config) (
 }
 
 func (e *endpoint) askTCP(ctx context.Context, t *transport) error {
-	nc, err := t.dial(ctx, e.addr)
+	nc, err := t.dial(ctx, e)
 	if err != nil {
 		return err
 	}

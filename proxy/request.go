@@ -116,13 +116,18 @@ func (r *request) looped() bool {
 	return false
 }
 
-// target is the path and query for e: the base path of its URL goes before them, unless the request was addressed to
-// the upstream itself and has it already.
+// target is the path and query for e, as the route rewrites them: the base path of its URL goes before them, unless the
+// request was addressed to the upstream itself and has it already.
 func (r *request) target(e *endpoint) []byte {
-	if e.base == "" || r.route.Upstream || r.Path[0] != '/' {
+	if e.base == "" && r.route.Rewrite.Nothing() || r.route.Upstream || r.Path[0] != '/' {
 		return r.Path
 	}
-	return append([]byte(e.base), r.Path...)
+	if e.base == "" {
+		if rest, ok := r.route.Rewrite.Strip(r.Path); ok {
+			return rest
+		}
+	}
+	return r.route.Rewrite.Append([]byte(e.base), r.Path)
 }
 
 // ours reports whether a field of the request is about the hop before, and replaced.

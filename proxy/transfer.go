@@ -31,8 +31,7 @@ func (t *transfer) pass(a *answer, extra []byte) {
 	t.from, t.key = a, t.req.keyInUse()
 	a.span.over = 0
 	t.takeHead()
-	if a.resp.Status == http.StatusSwitchingProtocols {
-		t.tunnel()
+	if t.switches() {
 		return
 	}
 	if t.req.rpc {

@@ -35,7 +35,7 @@ type upstreamConn struct {
 func (e *endpoint) connect(ctx context.Context, t *transport, now, until time.Duration) (*upstreamConn, error) {
 	ctx, cancel := context.WithDeadline(ctx, t.clock.time(min(until, later(now, t.connectTimeout))))
 	defer cancel()
-	nc, err := t.dial(ctx, e.addr)
+	nc, err := t.dial(ctx, e)
 	if err != nil {
 		return nil, err
 	}

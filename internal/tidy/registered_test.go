@@ -33,6 +33,7 @@ var known = spread{
 		"policy/idempotency": 35,
 		"policy/pacing":      3,
 		"policy/ratelimit":   17,
+		"policy/reach":       3,
 		"policy/recycle":     1,
 		"policy/redelivery":  38,
 		"policy/retry":       16, // proxy/discovery waits by it between two looks

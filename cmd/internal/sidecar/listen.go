@@ -21,6 +21,12 @@ func (f *proxyFlags) checkAddresses() {
 	if f.admin != cli.Off && !cli.IsAddress(f.admin) {
 		f.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, or off", f.admin)
 	}
+	if f.redirected != cli.Off && !cli.IsAddress(f.redirected) {
+		f.wrong("--redirected %q is not an address: write host:port, for example 127.0.0.1:15006, or off", f.redirected)
+	}
+	if f.config.Mark < 0 || f.config.Mark > 1<<31-1 || f.uid < 0 {
+		f.wrong("--mark and --proxy-uid are numbers from 0 to 2147483647")
+	}
 	if f.listen == f.admin && cli.IsAddress(f.listen) && !strings.HasSuffix(f.listen, ":0") {
 		f.wrong("--listen and --admin are both %s: write another port for one of them", f.listen)
 	}
@@ -33,25 +39,26 @@ func (f *proxyFlags) checkAddresses() {
 }
 
 // open opens all listeners, and says what is wrong with each.
-func (f *proxyFlags) open(p *proxy.Proxy, stderr io.Writer) (l, admin net.Listener, ok bool) {
+func (f *proxyFlags) open(p *proxy.Proxy, stderr io.Writer) (l, redirected, admin net.Listener, ok bool) {
 	l, err := listenAt("--listen", f.listen, stderr)
+	redirected, redirErr := listenAt("--redirected", f.redirected, stderr)
 	admin, adminErr := listenAt("--admin", f.admin, stderr)
 	openErr := p.Open()
 	for _, err := range cli.Each(openErr) {
 		fmt.Fprintf(stderr, "abate proxy: %s: %s\n", f.config.Policy, f.entranceProblem(err))
 	}
-	if errors.Join(err, adminErr, openErr) == nil {
+	if errors.Join(err, redirErr, adminErr, openErr) == nil {
 		if secure := p.AdminTLS(); admin != nil && secure != nil {
 			admin = tls.NewListener(admin, secure)
 		}
-		return l, admin, true
+		return l, redirected, admin, true
 	}
-	for _, one := range []net.Listener{l, admin} {
+	for _, one := range []net.Listener{l, redirected, admin} {
 		if one != nil {
 			one.Close()
 		}
 	}
-	return nil, nil, false
+	return nil, nil, nil, false
 }
 
 // listenAt listens at the address of a flag. It is nil for off.
@@ -82,7 +89,7 @@ func (f *proxyFlags) entranceProblem(err error) string {
 }
 
 // greet says what is served where.
-func (f *proxyFlags) greet(p *proxy.Proxy, l, admin net.Listener, stdout io.Writer) {
+func (f *proxyFlags) greet(p *proxy.Proxy, l, redirected, admin net.Listener, stdout io.Writer) {
 	fmt.Fprintf(stdout, "abate proxy: %s from %s\n", f.contents(p), f.config.Policy)
 	for _, name := range p.Policies().Names() {
 		to, _ := p.Policies().Service(name)
@@ -99,13 +106,16 @@ func (f *proxyFlags) greet(p *proxy.Proxy, l, admin net.Listener, stdout io.Writ
 	if l != nil {
 		at = append(at, "listening on "+l.Addr().String())
 	}
+	if redirected != nil {
+		at = append(at, "redirected connections on "+redirected.Addr().String())
+	}
 	if admin != nil {
 		at = append(at, "admin on "+f.adminURL(admin))
 	}
 	if len(at) > 0 {
 		fmt.Fprintln(stdout, strings.Join(at, ", "))
 	}
-	if l == nil && len(p.Entrances()) == 0 {
+	if l == nil && redirected == nil && len(p.Entrances()) == 0 {
 		slog.Warn("nothing comes in: --listen is off, and the policy file has no protect with a listen; it is looked at " +
 			"again when it changes")
 	}

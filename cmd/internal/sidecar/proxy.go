@@ -44,6 +44,13 @@ a problem+json body whose code says why. Both work in one process.
   -c, --config FILE        the policy file; it is reloaded when it changes, and on SIGHUP
   --listen ADDR            where programs connect for calls that go out (default 127.0.0.1:15001;
                            "off" for none: for a file that only protects)
+  --redirected ADDR        where a firewall redirects connections to, whatever they are (Linux; default
+                           off): see docs/proxy.md, and --print-iptables
+  --print-iptables         print the rules of iptables that redirect what a program sends to the
+                           ports of the services, and exit. They leave out the user --proxy-uid
+  --proxy-uid N            the user that the proxy runs as, for --print-iptables (default this user)
+  --mark N                 of the proxy's own connections (SO_MARK, needs CAP_NET_ADMIN), for rules
+                           that leave them out by it
   --admin ADDR             the live page for a browser and "abate top", /guards /gates /policy
                            /metrics /healthz /readyz, and the gRPC health service over h2c
                            (default 127.0.0.1:15000; "off" for none)
@@ -101,6 +108,9 @@ usage.
 type proxyFlags struct {
 	config        proxy.Config
 	listen, admin string
+	redirected    string
+	printRules    bool
+	uid           int
 	accessLog     string
 	logFormat     string
 	drain         time.Duration
@@ -130,6 +140,10 @@ func (f *proxyFlags) define() *flag.FlagSet {
 	set.StringVar(&f.config.Policy, "c", "", "")
 	set.StringVar(&f.config.Policy, "config", "", "")
 	set.StringVar(&f.listen, "listen", "127.0.0.1:15001", "")
+	set.StringVar(&f.redirected, "redirected", cli.Off, "")
+	set.BoolVar(&f.printRules, "print-iptables", false, "")
+	set.IntVar(&f.uid, "proxy-uid", os.Getuid(), "")
+	set.IntVar(&f.config.Mark, "mark", 0, "")
 	set.StringVar(&f.admin, "admin", "127.0.0.1:15000", "")
 	set.StringVar(&f.config.AdminTokens, "admin-token-file", "", "")
 	set.StringVar(&f.config.AdminTLS.Certificate, "admin-tls-cert", "", "")
@@ -257,6 +271,9 @@ func (c Clients) ProxyCommand(ctx context.Context, args []string, stdout, stderr
 		fmt.Fprintln(stderr, `"abate proxy --help" explains the flags`)
 		return 2
 	}
+	if f.printRules {
+		return f.printIPTables(stdout, stderr)
+	}
 	f.logs(stderr)
 	f.greetTracing(f.config.Log)
 	f.config.Sharing, f.config.Version = c.Sharing, cli.Release()
@@ -302,12 +319,15 @@ func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP) // before anybody can know that the proxy runs: unheard, the signal would end it
 	defer signal.Stop(hup)
-	l, admin, ok := f.open(p, stderr)
+	l, redirected, admin, ok := f.open(p, stderr)
 	if !ok {
 		_ = p.Shutdown(context.Background()) // it has no clients yet
 		return 1
 	}
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
+	if redirected != nil {
+		go func() { failed <- p.ServeRedirected(redirected) }()
+	}
 	if l != nil {
 		go func() { failed <- p.Serve(l) }()
 	}
@@ -318,7 +338,7 @@ func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.
 	if admin != nil {
 		go func() { failed <- page.Serve(admin) }()
 	}
-	f.greet(p, l, admin, stdout)
+	f.greet(p, l, redirected, admin, stdout)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { _ = p.Watch(watching) }() // ends with watching

@@ -331,7 +331,7 @@ func TestProxyWarnsOfAnAdminPageThatOthersReach(t *testing.T) {
 	} {
 		var out, logged bytes.Buffer
 		slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
-		new(proxyFlags).greet(p, at{"127.0.0.1:15001"}, at{addr}, &out)
+		new(proxyFlags).greet(p, at{"127.0.0.1:15001"}, nil, at{addr}, &out)
 		if warned := strings.Contains(logged.String(), "the admin page can be reached from other machines"); warned != warns {
 			t.Errorf("admin on %s: it logged %q", addr, logged.String())
 		}

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package proxy
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+)
+
+// marks reports whether this system can mark sockets.
+const marks = false
+
+func setMark(syscall.RawConn, int) error { return errors.ErrUnsupported }
+
+func originalOf(syscall.RawConn, bool) (netip.AddrPort, error) {
+	return netip.AddrPort{}, errors.ErrUnsupported
+}
