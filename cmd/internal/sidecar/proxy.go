@@ -44,13 +44,13 @@ a problem+json body whose code says why. Both work in one process.
   -c, --config FILE        the policy file; it is reloaded when it changes, and on SIGHUP
   --listen ADDR            where programs connect for calls that go out (default 127.0.0.1:15001;
                            "off" for none: for a file that only protects)
-  --redirected ADDR        where a firewall redirects connections to, whatever they are (Linux; default
-                           off): see docs/proxy.md, and --print-iptables
+  --redirected ADDR        where a firewall redirects connections to, whatever they are
+                           (default off; Linux): see docs/proxy.md, and --print-iptables
   --print-iptables         print the rules of iptables that redirect what a program sends to the
                            ports of the services, and exit. They leave out the user --proxy-uid
   --proxy-uid N            the user that the proxy runs as, for --print-iptables (default this user)
-  --mark N                 of the proxy's own connections (SO_MARK, needs CAP_NET_ADMIN), for rules
-                           that leave them out by it
+  --mark N                 of the proxy's own connections (default 0: none), for rules that
+                           leave them out by it; SO_MARK, needs CAP_NET_ADMIN
   --admin ADDR             the live page for a browser and "abate top", /guards /gates /policy
                            /metrics /healthz /readyz, and the gRPC health service over h2c
                            (default 127.0.0.1:15000; "off" for none)

@@ -156,6 +156,9 @@ func TestProxyHelpTellsTheDefaults(t *testing.T) {
 		about, _, _ = strings.Cut(about, "\n  -")
 		about = strings.Join(strings.Fields(about), " ")
 		said := f.DefValue
+		if f.Name == "proxy-uid" {
+			said = "this user" // whoever starts the proxy
+		}
 		if d, ok := f.Value.(flag.Getter).Get().(time.Duration); ok {
 			said = regexp.MustCompile(`m0s$`).ReplaceAllString(d.String(), "m")
 		}
