@@ -76,6 +76,9 @@ func (c *entranceClaims) check(i int) {
 	} else if one := &c.protect[first]; one.Protection.TLS != p.TLS {
 		r.Add("tls", fmt.Sprintf("is not that of %s, which listens on %s too", strictyaml.Quote(one.Name), p.Listen),
 			"write the same tls in both")
+	} else if one.Protection.ProxyProtocol != p.ProxyProtocol {
+		r.Add("proxyProtocol", fmt.Sprintf("is not that of %s, which listens on %s too", strictyaml.Quote(one.Name),
+			p.Listen), "write the same proxyProtocol in both")
 	}
 	for j, route := range p.Routes {
 		c.take(i, fmt.Sprintf("routes[%d]", j), strictyaml.Quote(route.Host+route.Path), entrance{
