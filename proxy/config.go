@@ -53,6 +53,9 @@ type Config struct {
 	// the calls that are made for them, at about 512 bytes each. Of one more nothing is repeated. 0 means 16384.
 	CallTrees int
 
+	// ListenTLS is how programs connect to the listeners of Serve; the zero TLS is without. With ClientCA each of them
+	// needs a client certificate, whose name stands in the access log.
+	ListenTLS policyfile.TLS
 	// AdminTokens is the path of a file with the bearer tokens of those who may see the admin page; "" asks for none.
 	AdminTokens string
 	// AdminTLS is how the admin page is served; the zero TLS is without. With ClientCA, what Admin shows needs a client

@@ -22,7 +22,7 @@ type door struct {
 	lobby    *lobby
 	name     string // listen as the policy file writes it; "" where no gate stands
 	l        net.Listener
-	secure   atomic.Pointer[watched[tls.Config]] // nil without TLS
+	secure   atomic.Pointer[watched[credentials]] // nil without TLS
 	draining atomic.Bool
 }
 
@@ -100,7 +100,7 @@ func (d *door) welcome(nc net.Conn) {
 			nc.Close()
 			return
 		}
-		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, config), true
+		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, config.config), true
 	}
 	l.enter(c)
 	defer l.leave(c)

@@ -29,7 +29,7 @@ type entrances struct {
 
 func (e *entrances) init(p *plane, l *lobby, m *abateprom.Metrics, keyFiles func() error) {
 	e.plane, e.lobby, e.keyFiles, e.doors = p, l, keyFiles, map[string]*door{}
-	e.secrets.log = p.config.Log
+	e.secrets.init(&p.config)
 	e.instances.plane, e.instances.metrics = p, m
 }
 
@@ -38,7 +38,7 @@ func (e *entrances) init(p *plane, l *lobby, m *abateprom.Metrics, keyFiles func
 func (e *entrances) prepare() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return errors.Join(append(e.secrets.follow(e.plane.policies), e.instances.follow())...)
+	return unusable(append(e.secrets.follow(e.plane.policies), e.instances.follow()))
 }
 
 // ListenError is an address of the policy file at which the proxy cannot listen.

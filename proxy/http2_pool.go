@@ -40,6 +40,7 @@ type http2Pool struct {
 	dial   *dial         // under way, nil for none
 	again  time.Duration // when one more may be tried for the load alone, after one that failed
 	closed bool
+	made   *security // how TLS is spoken on them, nil if it is not
 }
 
 // breather is how long that is.
@@ -59,11 +60,17 @@ func (p *http2Pool) get(t *transport) (*h2.Conn, *dial, error) {
 	if c == nil && p.dial == nil && len(p.conns) >= mostConns {
 		return nil, nil, errNoRoom
 	}
-	if p.dial == nil && more {
+	if p.dial == nil && (more || p.outdated()) {
 		p.dial = &dial{done: make(chan struct{})}
 		go p.connect(p.dial, t)
 	}
 	return c, p.dial, nil
+}
+
+// outdated reports whether TLS is spoken otherwise by now: the connections that there are serve until there is one of
+// the new kind. mu is held.
+func (p *http2Pool) outdated() bool {
+	return p.made != nil && core.Now() >= p.again && p.e.secured.outdated(p.made)
 }
 
 // pick chooses a connection with room, nil if there is none, and reports whether to make another. One that is wanted
@@ -87,13 +94,23 @@ func (p *http2Pool) pick() (best *h2.Conn, more bool) {
 
 func (p *http2Pool) connect(d *dial, t *transport) {
 	defer close(d.done)
-	c, err := p.e.connectHTTP2(t, p)
+	made, err := p.e.http2Security()
+	var c *h2.Conn
+	if err == nil {
+		c, err = p.e.connectHTTP2(t, p, made)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dial = nil
 	if err != nil {
 		d.err, p.again = err, later(core.Now(), breather)
 		return
+	}
+	if made != p.made { // the others end after their last stream; Drain has forget called, which wants mu
+		for _, old := range p.conns {
+			go old.Drain()
+		}
+		p.made = made
 	}
 	p.conns = append(p.conns, c)
 	if p.tidy(); t.life.Err() != nil {
@@ -150,18 +167,24 @@ func (p *http2Pool) close() {
 	}
 }
 
+// http2Security is how TLS is to be spoken, nil if it is not.
+func (e *endpoint) http2Security() (*security, error) {
+	if e.scheme != "https" {
+		return nil, nil
+	}
+	return e.secured.now()
+}
+
 // connectHTTP2 makes a connection to e that speaks HTTP/2.
-func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool) (*h2.Conn, error) {
+func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool, made *security) (*h2.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.life, t.connectTimeout)
 	defer cancel()
 	nc, err := t.dial(ctx, e.addr)
 	if err != nil {
 		return nil, err
 	}
-	if e.tls != nil {
-		config := e.tls.Clone()
-		config.NextProtos = []string{"h2"}
-		secure := tls.Client(nc, config)
+	if made != nil {
+		secure := tls.Client(nc, made.http2)
 		err := secure.HandshakeContext(ctx)
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("the server ended it: %w", io.ErrUnexpectedEOF)

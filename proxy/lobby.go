@@ -14,6 +14,7 @@ type lobby struct {
 	plane    *plane
 	http2    h2.Config // of connections of clients that speak HTTP/2
 	draining atomic.Bool
+	secure   *watched[credentials] // of the listeners of Serve; nil without TLS
 
 	mu        sync.Mutex
 	doors     map[*door]struct{}
@@ -42,6 +43,7 @@ func (l *lobby) serve(at net.Listener) error {
 		at.Close()
 		return nil
 	}
+	d.secure.Store(l.secure)
 	err := d.serve()
 	if err != nil {
 		d.remove()

@@ -15,16 +15,21 @@ var (
 	upstreamSlotsDesc = prometheus.NewDesc("abate_proxy_upstream_waiting",
 		"Attempts that wait for a connection to a service, "+
 			"because one client has taken what there is for more than one request of a client at a time.", nil, nil)
+	expiryDesc = prometheus.NewDesc("abate_proxy_certificate_expiry_timestamp_seconds",
+		"When the certificate in force of a file ends, or of its authorities the one that is valid for longest, as a Unix time.",
+		[]string{"file"}, nil)
 )
 
 // ownMetrics reports how much room there is for clients.
 type ownMetrics struct {
 	lobby         *lobby
 	upstreamSlots *upstreamSlots
+	secrets       *secrets
 }
 
 func (m ownMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, upstreamSlotsDesc} {
+	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, upstreamSlotsDesc,
+		expiryDesc} {
 		to <- d
 	}
 }
@@ -43,6 +48,9 @@ func (m ownMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge(clientsDesc, connected)
 	gauge(waitingDesc, waiting)
 	gauge(upstreamSlotsDesc, int(m.upstreamSlots.waiting.Load()))
+	for file, paper := range m.secrets.papers() {
+		to <- prometheus.MustNewConstMetric(expiryDesc, prometheus.GaugeValue, float64(paper.until.Unix()), file)
+	}
 	if most := p.plane.config.MaxConnections; most > 0 {
 		gauge(mostDesc, most)
 	}

@@ -45,11 +45,12 @@ func New(c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
-	if err := registry.Register(ownMetrics{&p.lobby, &p.plane.out.upstreamSlots}); err != nil {
+	if err := registry.Register(ownMetrics{&p.lobby, &p.plane.out.upstreamSlots, &p.entrances.secrets}); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	p.lobby.init(&p.plane)
 	p.entrances.init(&p.plane, &p.lobby, metrics, p.keyFiles.Err)
+	p.lobby.secure = p.entrances.secrets.listen
 	p.admin.init(&p.plane, &p.lobby, &p.entrances, registry, p.Reload)
 	if p.plane.policies, err = policyfile.LoadWith(c.Policy, p.hooks(metrics)); err != nil {
 		return nil, errors.Join(err, p.keyFiles.Close())

@@ -23,6 +23,7 @@ type service struct {
 	gate     *inbound.Gate // before it, nil for a call that goes out
 	owner    []byte        // its name as the owner of an allowance, behind the number
 	fleet    atomic.Pointer[fleet]
+	approach *approach  // to its endpoints; under mu
 	mu       sync.Mutex // held while another fleet is made
 	stats    sync.Map   // label of a route to *abateprom.Endpoint
 }
@@ -42,7 +43,7 @@ type services struct {
 	policies *policyfile.Set
 	idle     time.Duration // for which a connection to a service is kept
 	metrics  *abateprom.Metrics
-	secrets  *secrets // of gates
+	secrets  *secrets
 	guards   sync.Map // *abate.Guard to *service
 	posts    sync.Map // *inbound.Gate to *watchpost
 }
@@ -133,7 +134,14 @@ func (s *service) muster(d *policyfile.Destination) *fleet {
 		return before.previous
 	}
 	f, kept := newFleet(d, before)
-	if before.load > d.Load { // a request that was held up over several reloads: a fleet for it alone
+	newest := before.load <= d.Load
+	approach := s.services.secrets.approach(d.Policy, s.approach)
+	for i, e := range f.endpoints {
+		if newest || kept[i] < 0 {
+			e.secured.by.Store(approach)
+		}
+	}
+	if !newest { // a request that was held up over several reloads: a fleet for it alone
 		f.retire(before)
 		return f
 	}
@@ -141,6 +149,7 @@ func (s *service) muster(d *policyfile.Destination) *fleet {
 		f.balancer.Carry(before.balancer, kept)
 		f.previous = &fleet{policy: before.policy, load: before.load, balancer: before.balancer, endpoints: before.endpoints}
 	}
+	s.approach = approach
 	s.fleet.Store(f)
 	before.retire(f)
 	return f

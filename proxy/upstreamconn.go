@@ -17,6 +17,7 @@ type upstreamConn struct {
 	nc        net.Conn
 	tcp       *net.TCPConn    // nc, unless it is TLS
 	raw       syscall.RawConn // of the socket
+	security  *security       // how TLS is spoken, nil if it is not
 	in        input
 	out       []byte // what an attempt writes, built here
 	readBy    time.Duration
@@ -44,10 +45,14 @@ func (e *endpoint) connect(ctx context.Context, t *transport, now, until time.Du
 		c.raw, _ = c.tcp.SyscallConn()
 		c.turn = c.takeTurn
 	}
-	if e.tls == nil {
+	if e.scheme != "https" {
 		return c, nil
 	}
-	secure := tls.Client(nc, e.tls)
+	if c.security, err = e.secured.now(); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	secure := tls.Client(nc, c.security.http1)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		nc.Close()
 		if errors.Is(err, io.EOF) {
