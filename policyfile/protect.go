@@ -110,6 +110,13 @@ func (c *entranceClaims) take(i int, field, shown string, e entrance) {
 
 // port reports an address that cannot be listened on because another one includes it.
 func (c *entranceClaims) port(listen string, r *reader) {
+	if path, _, ok := Socket(listen); ok {
+		if other, taken := c.ports[path]; taken {
+			r.Add("listen", fmt.Sprintf("%s and %s are one socket", listen, other), "write one of them in both entries")
+		}
+		c.ports[path] = listen
+		return
+	}
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || port == "0" {
 		return

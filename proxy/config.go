@@ -56,6 +56,9 @@ type Config struct {
 	// ListenTLS is how programs connect to the listeners of Serve; the zero TLS is without. With ClientCA each of them
 	// needs a client certificate, whose name stands in the access log.
 	ListenTLS policyfile.TLS
+	// ProxyProtocol has connections of TrustedPeers to the listeners of Serve begin with a header of the PROXY protocol,
+	// version 1 or 2, which tells the address of the client. One without is closed.
+	ProxyProtocol bool
 	// AdminTokens is the path of a file with the bearer tokens of those who may see the admin page; "" asks for none.
 	AdminTokens string
 	// AdminTLS is how the admin page is served; the zero TLS is without. With ClientCA, what Admin shows needs a client

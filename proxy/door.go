@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/abate-go/abate/core"
@@ -87,14 +88,15 @@ func (d *door) welcome(nc net.Conn) {
 	c.x.renew()
 	c.out.sock, c.body.sock = &c.sock, &c.sock
 	c.sock.ready = c.sock.readReady
-	if c.sock.tcp, _ = nc.(*net.TCPConn); c.sock.tcp != nil && rawSockets {
-		c.sock.raw, _ = c.sock.tcp.SyscallConn()
+	c.sock.tcp, _ = nc.(*net.TCPConn)
+	if socket, ok := nc.(syscall.Conn); ok && rawSockets {
+		c.sock.raw, _ = socket.SyscallConn()
 	}
 	c.sock.lends.over(nc, c.sock.raw)
 	untaken.Bound(nc, p.config.StallTimeout)
 	secure := d.secure.Load()
 	if secure != nil {
-		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.tcp, c.sock.raw}, nil, nil
+		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.raw}, nil, nil
 		config := secure.value.Load()
 		if config == nil { // no certificate could be read yet
 			nc.Close()

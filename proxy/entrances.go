@@ -160,7 +160,7 @@ func (e *entrances) openDoors() (problems []error) {
 			d.secure.Store(secure)
 			continue
 		}
-		l, err := net.Listen("tcp", listen)
+		l, err := Listen(listen)
 		if err != nil {
 			problems = append(problems, &ListenError{"protect." + gates[0].Name() + ".listen", listen, err})
 			continue

@@ -318,3 +318,10 @@ func TestProgramsReachTheProxyOverTLSAndAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// trustingConfig is that of a client that knows the trusted authority.
+func trustingConfig() *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AddCert(trusted.cert)
+	return &tls.Config{RootCAs: pool}
+}

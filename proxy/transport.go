@@ -35,11 +35,11 @@ func (t *transport) init(life context.Context, c *Config, clock instant, most in
 
 // dial makes a connection to a service. Where this process has no descriptors left, those of idle connections to
 // services are made free first.
-func (t *transport) dial(ctx context.Context, addr string) (net.Conn, error) {
-	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+func (t *transport) dial(ctx context.Context, e *endpoint) (net.Conn, error) {
+	nc, err := new(net.Dialer).DialContext(ctx, e.network, e.addr)
 	if err != nil && exhausted.Own(err) {
 		t.idle()
-		nc, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+		nc, err = new(net.Dialer).DialContext(ctx, e.network, e.addr)
 	}
 	if err != nil {
 		return nil, err

@@ -35,14 +35,14 @@ type upstreamConn struct {
 func (e *endpoint) connect(ctx context.Context, t *transport, now, until time.Duration) (*upstreamConn, error) {
 	ctx, cancel := context.WithDeadline(ctx, t.clock.time(min(until, later(now, t.connectTimeout))))
 	defer cancel()
-	nc, err := t.dial(ctx, e.addr)
+	nc, err := t.dial(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	c := &upstreamConn{nc: nc}
 	c.tcp, _ = nc.(*net.TCPConn)
-	if c.tcp != nil && rawSockets {
-		c.raw, _ = c.tcp.SyscallConn()
+	if socket, ok := nc.(syscall.Conn); ok && rawSockets {
+		c.raw, _ = socket.SyscallConn()
 		c.turn = c.takeTurn
 	}
 	if e.scheme != "https" {
@@ -68,7 +68,7 @@ func (e *endpoint) connect(ctx context.Context, t *transport, now, until time.Du
 // unasked, which would be taken for the answer. Over TLS that may have been read along with the last answer. A plain
 // connection is looked at by converse.
 func (c *upstreamConn) alive() bool {
-	if c.tcp != nil && c.raw != nil {
+	if c.security == nil && c.raw != nil {
 		return true
 	}
 	if c.raw != nil && !silent(c.raw) {

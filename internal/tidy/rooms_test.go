@@ -20,7 +20,7 @@ type room struct {
 var rooms = map[string][]room{
 	"proxy": {
 		{"the wire", "backlog_linux backlog_other buffer clock config fields grpcstatus lendingconn " +
-			"credentials loglines sharing socket_blind socket_linux socket_other socket_unix tunnel watched"},
+			"credentials listen loglines sharing socket_blind socket_linux socket_other socket_unix tunnel watched"},
 		{"services", "approach endpoint http2_pool pool post route secrets transport upstreamconn upstreamslots"},
 		{"the plane", "plane"},
 		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers"},
