@@ -3,14 +3,37 @@ package proxy
 import (
 	"crypto/tls"
 	"errors"
+	"net"
+	"net/netip"
 	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate/proxy/proxyproto"
 )
 
 // approach is how the endpoints of a service are reached, as its policy says.
 type approach struct {
 	files         *watched[credentials] // nil: TLS as usual
 	before        *tls.Config           // what holds until they can be read; nil for nothing
-	proxyProtocol string                // the version of the header that connections begin with, "" for none
+	proxyProtocol int                   // the version of the header that connections begin with, 0 for none
+}
+
+// announcement is what the beginning of a connection to a service tells of its client: a PROXY header. The zero
+// announcement is none.
+type announcement struct {
+	version     int
+	source, dst netip.AddrPort // zero if they are not known, or the connection serves many
+}
+
+// to begins a connection with it.
+func (a announcement) to(nc net.Conn, until time.Time) error {
+	if a.version == 0 {
+		return nil
+	}
+	nc.SetWriteDeadline(until)
+	_, err := nc.Write(proxyproto.Append(nil, proxyproto.Header{Source: a.source, Destination: a.dst}, a.version))
+	nc.SetWriteDeadline(time.Time{})
+	return err
 }
 
 // config is how TLS is spoken now. What could be read last stays in force while the files are not well.

@@ -101,6 +101,8 @@ type origin struct {
 	name   string     // in the client's certificate, "" without one
 	tls    bool
 
+	source, dst netip.AddrPort // of the client's connection, or what a trusted proxy says of it; zero if not known
+
 	upstreamSlots atomic.Int32 // that the connection has
 }
 
@@ -112,6 +114,14 @@ func (o *origin) isSelf(r *h1.Request) bool {
 	}
 	port, ok := strings.CutPrefix(host, "localhost:")
 	return ok && strings.HasSuffix(o.self, ":"+port)
+}
+
+// announced is what services are told of the client by PROXY headers of that version; 0 is none.
+func (o *origin) announced(version int) announcement {
+	if version == 0 {
+		return announcement{}
+	}
+	return announcement{version, o.source, o.dst}
 }
 
 // glance is how often a wait looks whether the client has left.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -75,6 +76,12 @@ type Config struct {
 	Sharing OpenSharing
 	// Log gets what the proxy itself has to say; nil means slog.Default.
 	Log *slog.Logger
+}
+
+// trusts reports whether what a peer says in front of its requests is believed. Who may open a Unix socket, its mode
+// says.
+func (c *Config) trusts(peer netip.Addr) bool {
+	return !peer.IsValid() || slices.ContainsFunc(c.TrustedPeers, func(p netip.Prefix) bool { return p.Contains(peer) })
 }
 
 func (c *Config) defaults() {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/policyfile"
 )
 
 // entrances is what the policy file's protect needs beside its gates: listeners, certificates and tokens, and the
@@ -158,6 +160,7 @@ func (e *entrances) openDoors() (problems []error) {
 		}
 		if d := e.doors[listen]; d != nil {
 			d.secure.Store(secure)
+			d.announces.Store(announcers(p, gates))
 			continue
 		}
 		l, err := Listen(listen)
@@ -171,10 +174,22 @@ func (e *entrances) openDoors() (problems []error) {
 			continue
 		}
 		d.secure.Store(secure)
+		d.announces.Store(announcers(p, gates))
 		e.doors[listen] = d
 		go e.attend(d)
 	}
 	return problems
+}
+
+// announcers are those who begin a connection with a PROXY header: whom all gates at the address trust.
+func announcers(p *policyfile.Protection, gates []*inbound.Gate) *func(netip.Addr) bool {
+	if !p.ProxyProtocol {
+		return nil
+	}
+	all := func(peer netip.Addr) bool {
+		return !slices.ContainsFunc(gates, func(g *inbound.Gate) bool { return !g.Trusts(peer) })
+	}
+	return &all
 }
 
 // attend serves at an address of the file. One that breaks is opened again by the next follow.

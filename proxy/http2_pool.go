@@ -179,7 +179,7 @@ func (e *endpoint) http2Security() (*security, error) {
 func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool, made *security) (*h2.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.life, t.connectTimeout)
 	defer cancel()
-	nc, err := t.dial(ctx, e)
+	nc, err := t.dial(ctx, e, announcement{version: e.secured.by.Load().proxyProtocol})
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,10 @@ func (l *lobby) serve(at net.Listener) error {
 		return nil
 	}
 	d.secure.Store(l.secure)
+	if c := &l.plane.config; c.ProxyProtocol {
+		announces := c.trusts
+		d.announces.Store(&announces)
+	}
 	err := d.serve()
 	if err != nil {
 		d.remove()

@@ -189,7 +189,7 @@ func (e *secrets) tokensIn(a inbound.Authentication) *watched[identity.Tokens] {
 // approach is how the endpoints of a service are to be reached by a policy; before is how they were, nil for not at
 // all. Files that came just now are read at once.
 func (e *secrets) approach(p *policyfile.Policy, before *approach) *approach {
-	a := &approach{proxyProtocol: p.SendProxyProtocol}
+	a := &approach{proxyProtocol: map[string]int{"v1": 1, "v2": 2}[p.SendProxyProtocol]}
 	if !p.TLS.Enabled() {
 		return a
 	}

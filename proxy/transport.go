@@ -33,9 +33,9 @@ func (t *transport) init(life context.Context, c *Config, clock instant, most in
 	t.upstreamSlots.stock, t.upstreamSlots.freed = int64(most), make(chan struct{}, 1)
 }
 
-// dial makes a connection to a service. Where this process has no descriptors left, those of idle connections to
+// dial makes a connection to a service, which begins with what there is to say of its client. Where this process has no descriptors left, those of idle connections to
 // services are made free first.
-func (t *transport) dial(ctx context.Context, e *endpoint) (net.Conn, error) {
+func (t *transport) dial(ctx context.Context, e *endpoint, of announcement) (net.Conn, error) {
 	nc, err := new(net.Dialer).DialContext(ctx, e.network, e.addr)
 	if err != nil && exhausted.Own(err) {
 		t.idle()
@@ -45,5 +45,10 @@ func (t *transport) dial(ctx context.Context, e *endpoint) (net.Conn, error) {
 		return nil, err
 	}
 	untaken.Bound(nc, t.stallTimeout)
+	until, _ := ctx.Deadline()
+	if err := of.to(nc, until); err != nil {
+		nc.Close()
+		return nil, err
+	}
 	return nc, nil
 }

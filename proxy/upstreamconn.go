@@ -17,6 +17,7 @@ type upstreamConn struct {
 	nc        net.Conn
 	tcp       *net.TCPConn    // nc, unless it is TLS
 	raw       syscall.RawConn // of the socket
+	of        announcement    // with which it began
 	security  *security       // how TLS is spoken, nil if it is not
 	in        input
 	out       []byte // what an attempt writes, built here
@@ -32,14 +33,15 @@ type upstreamConn struct {
 }
 
 // connect makes a connection to e, within the attempt's time.
-func (e *endpoint) connect(ctx context.Context, t *transport, now, until time.Duration) (*upstreamConn, error) {
+func (e *endpoint) connect(ctx context.Context, t *transport, of announcement, now, until time.Duration) (
+	*upstreamConn, error) {
 	ctx, cancel := context.WithDeadline(ctx, t.clock.time(min(until, later(now, t.connectTimeout))))
 	defer cancel()
-	nc, err := t.dial(ctx, e)
+	nc, err := t.dial(ctx, e, of)
 	if err != nil {
 		return nil, err
 	}
-	c := &upstreamConn{nc: nc}
+	c := &upstreamConn{nc: nc, of: of}
 	c.tcp, _ = nc.(*net.TCPConn)
 	if socket, ok := nc.(syscall.Conn); ok && rawSockets {
 		c.raw, _ = socket.SyscallConn()

@@ -31,7 +31,7 @@ var rooms = map[string][]room{
 		{"the transfer", "degrade keyedpass transfer transfer_grpc transfer_raw"},
 		{"the exchange", "accesslog claim exchange ingress outcome"},
 		{"clients", "clientsocket conn conn_client http2 output requestbody"},
-		{"the lobby", "clientslots door lobby metrics"},
+		{"the lobby", "announced clientslots door lobby metrics"},
 		{"administration", "admin adminauth admingates adminpage entrances health instances"},
 		{"the proxy", "doc proxy"},
 	},
