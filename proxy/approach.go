@@ -99,6 +99,9 @@ func (s *secured) now() (*security, error) {
 
 // outdated reports whether TLS is spoken otherwise by now than with a connection that was made before.
 func (s *secured) outdated(made *security) bool {
+	if made == nil {
+		return false
+	}
 	now, err := s.now()
-	return made != nil && err == nil && now != made
+	return err == nil && now != made
 }
