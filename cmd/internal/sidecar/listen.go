@@ -30,6 +30,9 @@ func (f *proxyFlags) checkAddresses() {
 	if f.tlsMin != "" && f.tlsMin != "TLSv1.2" && f.tlsMin != "TLSv1.3" {
 		f.wrong("--tls-min-version %q is not known: write TLSv1.2 or TLSv1.3", f.tlsMin)
 	}
+	if f.tlsMin != "" && !f.config.ListenTLS.Enabled() && !f.config.AdminTLS.Enabled() && len(f.problems) == 0 {
+		f.wrong("--tls-min-version has no effect: it needs --listen-tls-cert or --admin-tls-cert")
+	}
 	f.config.ListenTLS.MinVersion, f.config.AdminTLS.MinVersion = f.tlsMin, f.tlsMin
 }
 

@@ -30,11 +30,11 @@ program at it in one of two ways:
   PAYMENTS_URL=http://127.0.0.1:15001/payments  as the base URL of a service; needs a route
   http_proxy=http://127.0.0.1:15001             as its HTTP proxy; the service's URL stays the same
 
-It listens for HTTP/1.1 and HTTP/2 on one port, with TLS if it has a certificate, and speaks http, https or h2c to the
-upstreams. A refused call is a 503 with a problem+json body that says why, Retry-After, and
-"X-Should-Retry: false"; a refused gRPC call is UNAVAILABLE with grpc-retry-pushback-ms. Calls that
-a program makes for a request that came in here share the retries that its caller allows, if the
-program passes Abate-Retry-Allowance or a trace id on.
+It listens for HTTP/1.1 and HTTP/2 on one port, with TLS if it has a certificate, and speaks http,
+https or h2c to the upstreams. A refused call is a 503 with a problem+json body that says why,
+Retry-After, and "X-Should-Retry: false"; a refused gRPC call is UNAVAILABLE with
+grpc-retry-pushback-ms. Calls that a program makes for a request that came in here share the retries
+that its caller allows, if the program passes Abate-Retry-Allowance or a trace id on.
 
 Calls that come in: for every entry of protect in the policy file it listens at that entry's
 address, with TLS if it has a certificate, and passes on what the service behind it can handle: rate
@@ -214,7 +214,7 @@ func (f *proxyFlags) check(set *flag.FlagSet) {
 	if len(f.config.TrustedPeers) > 0 && !f.config.Gateway && !f.config.ProxyProtocol {
 		f.wrong("--trusted-peers is for a gateway: add --gateway, or write trustedPeers in protect of the policy file")
 	}
-	if f.config.ProxyProtocol && len(f.config.TrustedPeers) == 0 {
+	if f.config.ProxyProtocol && len(f.config.TrustedPeers) == 0 && !strings.HasPrefix(f.listen, "unix:") {
 		f.wrong("--proxy-protocol needs --trusted-peers: write the addresses of those who send PROXY headers")
 	}
 	if n := f.config.MaxConnections; n < 0 || n > 1<<30 {
