@@ -86,8 +86,12 @@ func TestWhoAnnouncesClientsIsTrustedByAllGatesThere(t *testing.T) {
 	l := listen(t)
 	at := l.Addr().String()
 	l.Close()
-	r := start(t, fmt.Sprintf("protect:\n  a: {listen: %q, upstreams: [%q], proxyProtocol: true, trustedPeers: [127.0.0.1]}\n"+
-		"  b: {listen: %q, upstreams: [%q], proxyProtocol: true, trustedPeers: [10.0.0.1], routes: [{path: /b}]}\n", at, up.url, at, up.url))
+	r := start(
+		t,
+		fmt.Sprintf("protect:\n  a: {listen: %q, upstreams: [%q], proxyProtocol: true, trustedPeers: [127.0.0.1]}\n"+
+			"  b: {listen: %q, upstreams: [%q], proxyProtocol: true, trustedPeers: [10.0.0.1], routes: [{path: /b}]}\n",
+			at, up.url, at, up.url),
+	)
 	if err := r.proxy.Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +228,9 @@ func TestServicesAreToldWhoTheClientIs(t *testing.T) {
 // What came in a header goes out in one: a gate behind a load balancer.
 func TestAPROXYHeaderIsPassedOn(t *testing.T) {
 	r := protect(t, guardOf("http://"+heralded(t, nil), trustLoop, "proxyProtocol: true", "sendProxyProtocol: v2"))
-	if a := r.dial().send(v2("192.0.2.1:4711") + hello).answer(); a.content != "1 false 192.0.2.1:4711 198.51.100.7:443" {
+	if a := r.dial().send(
+		v2("192.0.2.1:4711") + hello,
+	).answer(); a.content != "1 false 192.0.2.1:4711 198.51.100.7:443" {
 		t.Errorf("%+v", a)
 	}
 }
@@ -233,9 +239,12 @@ func TestAPROXYHeaderIsPassedOn(t *testing.T) {
 func TestAConnectionOfManyClientsIsTheProxysOwn(t *testing.T) {
 	l := listen(t)
 	headers := make(chan proxyproto.Header, 10)
-	s := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		return repeatAll(&rpc{ServerStream: stream})
-	}))
+	s := grpc.NewServer(
+		grpc.ForceServerCodec(rawCodec{}),
+		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			return repeatAll(&rpc{ServerStream: stream})
+		}),
+	)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -136,7 +136,8 @@ func (c *credentials) show(certificate, key string) error {
 	case strings.Contains(err.Error(), "does not match"):
 		return fmt.Errorf("key %s: does not fit the certificate in %s: write both of one pair", key, certificate)
 	default:
-		return fmt.Errorf("key %s: cannot be used: %w: write the certificate's private key in PEM, without a password", key, err)
+		return fmt.Errorf("key %s: cannot be used: %w: write the certificate's private key in PEM, without a password",
+			key, err)
 	}
 	c.config.Certificates = []tls.Certificate{pair}
 	c.papers = append(c.papers, paper{file: certificate, from: chain[0].NotBefore, until: chain[0].NotAfter})

@@ -72,15 +72,18 @@ func TestNginxIsReachedByTLSThePROXYProtocolAndASocket(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "nginx.conf")
 	writeFile(t, conf, fmt.Sprintf(`daemon off; master_process off; pid %[1]s.pid; error_log %[1]s.log;
 events { worker_connections 64; }
-http { access_log off; client_body_temp_path %[1]s.b; proxy_temp_path %[1]s.p; fastcgi_temp_path %[1]s.f; uwsgi_temp_path %[1]s.u; scgi_temp_path %[1]s.s;
-server { listen %[2]s ssl http2; ssl_certificate %[3]s; ssl_certificate_key %[4]s; ssl_client_certificate %[5]s; ssl_verify_client on;
+http { access_log off; client_body_temp_path %[1]s.b; proxy_temp_path %[1]s.p;
+fastcgi_temp_path %[1]s.f; uwsgi_temp_path %[1]s.u; scgi_temp_path %[1]s.s;
+server { listen %[2]s ssl http2; ssl_certificate %[3]s; ssl_certificate_key %[4]s; ssl_client_certificate %[5]s;
+ssl_verify_client on;
 ssl_protocols TLSv1.2; location / { return 200 "$ssl_client_s_dn $ssl_server_name $ssl_protocol"; } }
 server { listen %[6]s proxy_protocol; location / { return 200 "$proxy_protocol_addr:$proxy_protocol_port"; } }
 server { listen unix:%[7]s; location / { return 200 "$host over a socket"; } } }
 `, conf, secure, server.cert, server.key, server.ca, announced, socket))
 	other(t, announced, program, "-c", conf)
 	client := newFiles(t, trusted.issue(t, named("shop")), stranger)
-	own := "tls: {certificate: " + client.cert + ", key: " + client.key + ", ca: " + client.ca + ", serverName: payments.internal"
+	own := "tls: {certificate: " + client.cert + ", key: " + client.key + ", ca: " + client.ca +
+		", serverName: payments.internal"
 	r := start(t, "services:\n"+
 		"  a: {upstreams: [\"https://"+secure+"\"], routes: [{path: /a}], "+own+"}}\n"+
 		"  b: {upstreams: [\"https://"+secure+"\"], routes: [{path: /b}], maxRetries: 0, "+own+", minVersion: TLSv1.3}}\n"+
@@ -134,11 +137,16 @@ listen socket
   server s unix@%[10]s send-proxy
 `, service, shown, ca, front[0], plain, front[1], mutual, client, front[2], socket))
 	own := newFiles(t, trusted.issue(t, named("gate")), trusted)
-	keys := "upstreams: [\"https://" + service + "\"], trustedPeers: [127.0.0.1, unix], proxyProtocol: true, sendProxyProtocol: v2, " +
-		"upstreamTLS: {certificate: " + own.cert + ", key: " + own.key + ", ca: " + ca + ", peers: [\"spiffe://example.org/*\"]}"
+	keys := "upstreams: [\"https://" + service + "\"], trustedPeers: [127.0.0.1, unix], proxyProtocol: true, " +
+		"sendProxyProtocol: v2, upstreamTLS: {certificate: " + own.cert + ", key: " + own.key + ", ca: " + ca +
+		", peers: [\"spiffe://example.org/*\"]}"
 	var said lockedBuffer
-	r := start(t, "protect:\n  a: {listen: \""+plain+"\", "+keys+"}\n  b: {listen: \""+mutual+"\", "+keys+", caller: mtls, "+
-		server.mutual()+"}\n  c: {listen: \"unix:"+socket+"\", "+keys+"}\n", logTo(&said))
+	r := start(
+		t,
+		"protect:\n  a: {listen: \""+plain+"\", "+keys+"}\n  b: {listen: \""+mutual+"\", "+keys+", caller: mtls, "+
+			server.mutual()+"}\n  c: {listen: \"unix:"+socket+"\", "+keys+"}\n",
+		logTo(&said),
+	)
 	if err := r.proxy.Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -162,9 +170,14 @@ func TestCurlAndOpenSSLAreServedEverywhere(t *testing.T) {
 	f := newFiles(t, trusted.issue(t), trusted)
 	gate, socket := port(t), socketPath(t)
 	up := mirror(t)
-	r := start(t, single([]string{up.url})+"protect:\n  a: {listen: \""+gate+"\", upstreams: [\""+up.url+"\"], trustedPeers: [127.0.0.1], "+
-		"proxyProtocol: true, "+f.mutual()+"}\n  b: {listen: \"unix:"+socket+"\", upstreams: [\""+up.url+"\"]}\n",
-		func(c *proxy.Config) { c.ListenTLS.Certificate, c.ListenTLS.Key = f.cert, f.key })
+	r := start(
+		t,
+		single(
+			[]string{up.url},
+		)+"protect:\n  a: {listen: \""+gate+"\", upstreams: [\""+up.url+"\"], trustedPeers: [127.0.0.1], "+
+			"proxyProtocol: true, "+f.mutual()+"}\n  b: {listen: \"unix:"+socket+"\", upstreams: [\""+up.url+"\"]}\n",
+		func(c *proxy.Config) { c.ListenTLS.Certificate, c.ListenTLS.Key = f.cert, f.key },
+	)
 	if err := r.proxy.Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +194,18 @@ func TestCurlAndOpenSSLAreServedEverywhere(t *testing.T) {
 			t.Errorf("curl %s: %v: %s", strings.Join(args, " "), err, out)
 		}
 	}
-	out, err := exec.Command(openssl, "s_client", "-connect", r.addr, "-CAfile", f.ca, "-alpn", "h2", "-verify_return_error", "-brief").
+	out, err := exec.Command(
+		openssl,
+		"s_client",
+		"-connect",
+		r.addr,
+		"-CAfile",
+		f.ca,
+		"-alpn",
+		"h2",
+		"-verify_return_error",
+		"-brief",
+	).
 		CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "Verification: OK") {
 		t.Errorf("openssl: %v: %s", err, out)

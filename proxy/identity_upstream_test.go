@@ -32,10 +32,17 @@ func asked(t testing.TB, change ...func(*x509.Certificate)) (url string, cert tl
 	pool := x509.NewCertPool()
 	pool.AddCert(trusted.cert)
 	l := listen(t)
-	s := &http.Server{ErrorLog: log.New(io.Discard, "", 0), TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: pool,
-		ClientAuth: tls.RequireAndVerifyClientCert}, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s from %s", r.TLS.ServerName, r.TLS.PeerCertificates[0].Subject.CommonName)
-	})}
+	s := &http.Server{
+		ErrorLog: log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{cert},
+			ClientCAs:    pool,
+			ClientAuth:   tls.RequireAndVerifyClientCert,
+		},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, "%s from %s", r.TLS.ServerName, r.TLS.PeerCertificates[0].Subject.CommonName)
+		}),
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -90,16 +97,20 @@ func TestAServiceIsToldWhoCallsAndMustShowWhoItIs(t *testing.T) {
 		want      string // "" for none
 	}{
 		{"its host", own + ", " + ca, func(*x509.Certificate) {}, " from shop"},
-		{"a name", own + ", " + ca + ", serverName: payments.internal", withDNS("payments.internal"), "payments.internal from shop"},
+		{"a name", own + ", " + ca + ", serverName: payments.internal", withDNS("payments.internal"),
+			"payments.internal from shop"},
 		{"another name", own + ", " + ca + ", serverName: payments.internal", withDNS("orders.internal"), ""},
 		{"not its host", own + ", " + ca, withDNS("payments.internal"), ""},
 		{"no authority", own, func(*x509.Certificate) {}, ""},
 		{"no certificate", ca, func(*x509.Certificate) {}, ""},
 		{"out of date", own + ", " + ca, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }, ""},
 		{"TLS 1.3", own + ", " + ca + ", minVersion: TLSv1.3", func(*x509.Certificate) {}, " from shop"},
-		{"an identity", own + ", " + ca + ", peers: [\"spiffe://example.org/ns/*\"]", withID("spiffe://example.org/ns/pay"), " from shop"},
-		{"an identity and a name", own + ", " + ca + ", peers: [pay.internal], serverName: x.internal", withDNS("pay.internal"), "x.internal from shop"},
-		{"another identity", own + ", " + ca + ", peers: [\"spiffe://example.org/ns/pay\"]", withID("spiffe://example.org/ns/buy"), ""},
+		{"an identity", own + ", " + ca + ", peers: [\"spiffe://example.org/ns/*\"]",
+			withID("spiffe://example.org/ns/pay"), " from shop"},
+		{"an identity and a name", own + ", " + ca + ", peers: [pay.internal], serverName: x.internal",
+			withDNS("pay.internal"), "x.internal from shop"},
+		{"another identity", own + ", " + ca + ", peers: [\"spiffe://example.org/ns/pay\"]",
+			withID("spiffe://example.org/ns/buy"), ""},
 		{"an identity of a stranger", own + ", ca: " + pemOf(t, filepath.Join(t.TempDir(), "ca"), trusted.cert.Raw) +
 			", peers: [\"spiffe://example.org/*\"]", withID("spiffe://example.org/ns/pay"), ""},
 		{"two identities", own + ", " + ca + ", peers: [\"spiffe://example.org/*\"]",
@@ -110,7 +121,10 @@ func TestAServiceIsToldWhoCallsAndMustShowWhoItIs(t *testing.T) {
 			r := start(t, single([]string{up}, "tls: {"+tt.tls+"}", noRetries))
 			c := r.dial()
 			for range 2 { // the second is over a kept connection, or a session that is resumed
-				if a := c.get("/"); tt.want != "" && (a.status != 200 || a.content != tt.want) || tt.want == "" && a.status != 502 {
+				if a := c.get(
+					"/",
+				); tt.want != "" && (a.status != 200 || a.content != tt.want) ||
+					tt.want == "" && a.status != 502 {
 					t.Errorf("%d %q", a.status, a.content)
 				}
 			}
@@ -122,7 +136,11 @@ func TestACertificateOfAClientIsReplacedWithoutALostRequest(t *testing.T) {
 	f := newFiles(t, trusted.issue(t, named("shop 1")), stranger)
 	up, _ := asked(t)
 	var said lockedBuffer
-	r := start(t, single([]string{up}, "tls: {certificate: "+f.cert+", key: "+f.key+", ca: "+f.ca+"}", noRetries), logTo(&said))
+	r := start(
+		t,
+		single([]string{up}, "tls: {certificate: "+f.cert+", key: "+f.key+", ca: "+f.ca+"}", noRetries),
+		logTo(&said),
+	)
 	c := r.dial()
 	ask := func() string {
 		a := c.get("/")
@@ -138,8 +156,10 @@ func TestACertificateOfAClientIsReplacedWithoutALostRequest(t *testing.T) {
 	eventually(t, "the new one is shown", func() bool { return ask() == " from shop 2" })
 
 	for _, bad := range []struct{ file, content, says string }{
-		{f.cert, "rubbish", "services.s.tls: certificate " + f.cert + ": has no certificate in PEM: write one that begins with"},
-		{f.ca, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "authorities " + f.ca + ": number 1 cannot be read"},
+		{f.cert, "rubbish",
+			"services.s.tls: certificate " + f.cert + ": has no certificate in PEM: write one that begins with"},
+		{f.ca, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+			"authorities " + f.ca + ": number 1 cannot be read"},
 		{f.key, "rubbish", "key " + f.key + ": cannot be used"},
 	} {
 		good, err := os.ReadFile(bad.file)
@@ -147,7 +167,11 @@ func TestACertificateOfAClientIsReplacedWithoutALostRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		writeFile(t, bad.file, bad.content)
-		eventually(t, "it is said what is wrong with "+bad.file, func() bool { return strings.Contains(said.String(), bad.says) })
+		eventually(
+			t,
+			"it is said what is wrong with "+bad.file,
+			func() bool { return strings.Contains(said.String(), bad.says) },
+		)
 		if got := ask(); got != " from shop 2" {
 			t.Errorf("%s: the last good one is not in force: %s", bad.file, got)
 		}
@@ -162,7 +186,10 @@ func TestACertificateOfAClientIsReplacedWithoutALostRequest(t *testing.T) {
 	eventually(t, "the pair does not fit", func() bool {
 		return strings.Contains(said.String(), "key "+f.key+": does not fit the certificate in "+f.cert)
 	})
-	f.write(t, trusted.issue(t, named("shop 4"), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }))
+	f.write(
+		t,
+		trusted.issue(t, named("shop 4"), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }),
+	)
 	eventually(t, "the new one has ended", func() bool {
 		return strings.Contains(said.String(), "certificate "+f.cert+": out of date since ")
 	})
@@ -179,7 +206,11 @@ func TestTheEndOfACertificateIsAMetricAndIsSaidBefore(t *testing.T) {
 		c.NotBefore, c.NotAfter = ends.Add(-24*time.Hour), ends
 	}), stranger)
 	var said lockedBuffer
-	r := start(t, single([]string{"https://127.0.0.1:1"}, "tls: {certificate: "+f.cert+", key: "+f.key+", ca: "+f.ca+"}"), logTo(&said))
+	r := start(
+		t,
+		single([]string{"https://127.0.0.1:1"}, "tls: {certificate: "+f.cert+", key: "+f.key+", ca: "+f.ca+"}"),
+		logTo(&said),
+	)
 	metrics := r.adminGet("/metrics")
 	for file, at := range map[string]time.Time{f.cert: ends, f.ca: stranger.cert.NotAfter} {
 		want := "abate_proxy_certificate_expiry_timestamp_seconds{file=\"" + file + "\"} "
@@ -189,7 +220,8 @@ func TestTheEndOfACertificateIsAMetricAndIsSaidBefore(t *testing.T) {
 			t.Errorf("%s%s, want %d", want, text, at.Unix())
 		}
 	}
-	if text := said.String(); !strings.Contains(text, "ends soon, and has not been replaced") || !strings.Contains(text, f.cert) {
+	if text := said.String(); !strings.Contains(text, "ends soon, and has not been replaced") ||
+		!strings.Contains(text, f.cert) {
 		t.Error(text)
 	}
 }
@@ -212,11 +244,16 @@ func TestFilesThatCannotBeReadAtAStartAreAllNamed(t *testing.T) {
 	empty, missing := filepath.Join(dir, "empty.pem"), filepath.Join(dir, "missing.pem")
 	writeFile(t, empty, "")
 	policy := filepath.Join(dir, "policy.yaml")
-	writeFile(t, policy, "services:\n  a: {upstreams: [\"https://a\"], tls: {ca: "+empty+"}}\n  b: {upstreams: [\"https://b\"], tls: {ca: "+
-		missing+"}}\n")
+	writeFile(
+		t,
+		policy,
+		"services:\n  a: {upstreams: [\"https://a\"], tls: {ca: "+empty+"}}\n  b: {upstreams: [\"https://b\"], tls: {ca: "+
+			missing+"}}\n",
+	)
 	_, err := proxy.New(proxy.Config{Policy: policy})
 	if err == nil || !strings.Contains(err.Error(), "services.a.tls: authorities "+empty+": has no certificate in PEM") ||
-		!strings.Contains(err.Error(), "services.b.tls: ") || !strings.Contains(err.Error(), missing) {
+		!strings.Contains(err.Error(), "services.b.tls: ") ||
+		!strings.Contains(err.Error(), missing) {
 		t.Error(err)
 	}
 }
@@ -239,8 +276,9 @@ func TestAGRPCServiceSeesTheNewCertificateAndStreamsGoOn(t *testing.T) {
 				return err
 			}
 		}
-	}, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{stranger.issue(t, withID("spiffe://example.org/pay"))},
-		ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert})))
+	}, grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{stranger.issue(t, withID("spiffe://example.org/pay"))},
+		ClientCAs:    pool, ClientAuth: tls.RequireAndVerifyClientCert})))
 	r := start(t, single([]string{"https://" + strings.TrimPrefix(s.url, "h2c://")},
 		"tls: {certificate: "+f.cert+", key: "+f.key+", ca: "+f.ca+", peers: [\"spiffe://example.org/*\"]}", noRetries))
 	cc := dialGRPC(t, r.addr)
@@ -266,11 +304,18 @@ func TestFilesOfSPIFFEAreTakenAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	cert := pemOf(t, filepath.Join(dir, "svid.pem"), svid.Certificate[0], trusted.cert.Raw)
-	writeFile(t, filepath.Join(dir, "svid_key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	writeFile(
+		t,
+		filepath.Join(dir, "svid_key.pem"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
+	)
 	bundle := pemOf(t, filepath.Join(dir, "svid_bundle.pem"), trusted.cert.Raw, stranger.cert.Raw)
 	up, _ := asked(t, withID("spiffe://example.org/pay"))
 	files := "certificate: " + cert + ", key: " + filepath.Join(dir, "svid_key.pem")
-	r := start(t, single([]string{up}, "tls: {"+files+", ca: "+bundle+", peers: [\"spiffe://example.org/pay\"]}", noRetries))
+	r := start(
+		t,
+		single([]string{up}, "tls: {"+files+", ca: "+bundle+", peers: [\"spiffe://example.org/pay\"]}", noRetries),
+	)
 	if a := r.get("/"); a.status != 200 || a.content != " from an SVID" {
 		t.Errorf("%+v", a)
 	}
@@ -301,7 +346,11 @@ func TestProgramsReachTheProxyOverTLSAndAreNamed(t *testing.T) {
 	if a, err := askTLS(nc, "/x"); err != nil || a.status != 200 {
 		t.Errorf("%v %+v", err, a)
 	}
-	eventually(t, "the log names the caller", func() bool { return strings.Contains(said.String(), "caller=spiffe://example.org/shop") })
+	eventually(
+		t,
+		"the log names the caller",
+		func() bool { return strings.Contains(said.String(), "caller=spiffe://example.org/shop") },
+	)
 	for name, change := range map[string]func(*tls.Config){
 		"without a certificate": func(*tls.Config) {},
 		"a stranger":            func(c *tls.Config) { c.Certificates = []tls.Certificate{client509(t, stranger)} },

@@ -16,8 +16,8 @@ var (
 		"Attempts that wait for a connection to a service, "+
 			"because one client has taken what there is for more than one request of a client at a time.", nil, nil)
 	expiryDesc = prometheus.NewDesc("abate_proxy_certificate_expiry_timestamp_seconds",
-		"When the certificate in force of a file ends, or of its authorities the one that is valid for longest, as a Unix time.",
-		[]string{"file"}, nil)
+		"When the certificate in force of a file ends, or of its authorities the one that is valid for longest, "+
+			"as a Unix time.", []string{"file"}, nil)
 )
 
 // ownMetrics reports how much room there is for clients.

@@ -33,8 +33,8 @@ func (t *transport) init(life context.Context, c *Config, clock instant, most in
 	t.upstreamSlots.stock, t.upstreamSlots.freed = int64(most), make(chan struct{}, 1)
 }
 
-// dial makes a connection to a service, which begins with what there is to say of its client. Where this process has no descriptors left, those of idle connections to
-// services are made free first.
+// dial makes a connection to a service, which begins with what there is to say of its client. Where this process has
+// no descriptors left, those of idle connections to services are made free first.
 func (t *transport) dial(ctx context.Context, e *endpoint, of announcement) (net.Conn, error) {
 	nc, err := new(net.Dialer).DialContext(ctx, e.network, e.addr)
 	if err != nil && exhausted.Own(err) {

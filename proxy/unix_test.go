@@ -129,7 +129,9 @@ func TestServicesAreReachedOverUnixSockets(t *testing.T) {
 		eventually(t, "one connection is kept", func() bool { return r.guard().Endpoints[0].Idle == 1 })
 	}
 	named := start(t, "services: {s: {upstreams: [\"unix:"+path+"?host=payments.internal\"]}}")
-	if a := named.dial().send("GET http://payments.internal/y HTTP/1.1\r\nHost: payments.internal\r\n\r\n").answer(); a.content !=
+	if a := named.dial().send(
+		"GET http://payments.internal/y HTTP/1.1\r\nHost: payments.internal\r\n\r\n",
+	).answer(); a.content !=
 		"payments.internal /y 0 <nil>" {
 		t.Errorf("by its name: %+v", a)
 	}
@@ -145,9 +147,12 @@ func TestGRPCServicesAreReachedOverUnixSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		return repeatAll(&rpc{ServerStream: stream})
-	}))
+	s := grpc.NewServer(
+		grpc.ForceServerCodec(rawCodec{}),
+		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			return repeatAll(&rpc{ServerStream: stream})
+		}),
+	)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -168,9 +173,13 @@ func TestClientsComeInOverUnixSockets(t *testing.T) {
 	out, in := socketPath(t), socketPath(t)
 	up := mirror(t)
 	f := newFiles(t, trusted.issue(t), trusted)
-	r := start(t, single([]string{up.url})+"protect:\n  g:\n    listen: unix:"+in+"?mode=0666\n    upstreams: [\""+up.url+
-		"\"]\n    trustedPeers: [unix]\n    caller: \"header:X-Tenant\"\n    rateLimit: {limit: 1/1h, burst: 1, key: caller}\n"+
-		"  h:\n    listen: unix:"+in+"2\n    upstreams: [\""+up.url+"\"]\n    "+f.tls()+"\n")
+	r := start(
+		t,
+		single([]string{up.url})+"protect:\n  g:\n    listen: unix:"+in+"?mode=0666\n    upstreams: [\""+up.url+
+			"\"]\n    trustedPeers: [unix]\n    caller: \"header:X-Tenant\"\n"+
+			"    rateLimit: {limit: 1/1h, burst: 1, key: caller}\n"+
+			"  h:\n    listen: unix:"+in+"2\n    upstreams: [\""+up.url+"\"]\n    "+f.tls()+"\n",
+	)
 	if err := r.proxy.Open(); err != nil {
 		t.Fatal(err)
 	}

@@ -69,8 +69,8 @@ var layers = []layer{
 	{loopback, nil, nothing},
 	{"internal/strictyaml", []string{"internal/nearest", "internal/check"}, yaml},
 	{"policyfile", []string{
-		"internal/check", "internal/registry", "internal/strictyaml", "internal/pathform", "internal/upstream", "core", "inbound",
-		".", "policy/",
+		"internal/check", "internal/registry", "internal/strictyaml", "internal/pathform", "internal/upstream", "core",
+		"inbound", ".", "policy/",
 	}, yaml},
 	// The audit, from the bottom up.
 	{"topology", []string{"internal/strictyaml"}, yaml},
@@ -135,8 +135,8 @@ var layers = []layer{
 	{"proxy/stale", []string{"proxy/h1", "internal/fieldname"}, nothing},
 	{"proxy/calltree", []string{"proxy/h1", "internal/fieldname", "hops", "core", "inbound", ".", "policy/"}, nothing},
 	{"proxy", []string{
-		"proxy/h1", "proxy/h2", "proxy/identity", "proxy/proxyproto", "proxy/stale", "proxy/calltree", "proxy/sharing", "adapter/",
-		"internal/serving", "internal/fieldname", "internal/pathform", "internal/exhausted", "internal/untaken",
+		"proxy/h1", "proxy/h2", "proxy/identity", "proxy/proxyproto", "proxy/stale", "proxy/calltree", "proxy/sharing",
+		"adapter/", "internal/serving", "internal/fieldname", "internal/pathform", "internal/exhausted", "internal/untaken",
 		"internal/upstream",
 		"hops", "policyfile", "core",
 		"inbound", ".", "policy/",

@@ -6,8 +6,8 @@ import (
 )
 
 // Shows reports whether a certificate has one of these identities: SPIFFE IDs, all below one that ends with /*, and
-// DNS names. Whether the certificate is to be believed is decided elsewhere. A certificate with several URIs, or that of
-// an authority, has no SPIFFE ID, as the standard for X.509-SVIDs has it (§2, §4.1).
+// DNS names. Whether the certificate is to be believed is decided elsewhere. A certificate with several URIs, or that
+// of an authority, has no SPIFFE ID, as the standard for X.509-SVIDs has it (§2, §4.1).
 func Shows(c *x509.Certificate, identities []string) bool {
 	id := ""
 	if len(c.URIs) == 1 && c.URIs[0].Scheme == "spiffe" && !c.IsCA {
@@ -20,7 +20,8 @@ func Shows(c *x509.Certificate, identities []string) bool {
 			}
 			continue
 		}
-		if below, all := strings.CutSuffix(want, "*"); id == want || all && len(id) > len(below) && strings.HasPrefix(id, below) {
+		below, all := strings.CutSuffix(want, "*")
+		if id == want || all && len(id) > len(below) && strings.HasPrefix(id, below) {
 			return true
 		}
 	}

@@ -72,7 +72,8 @@ func TestHeadersAreReadToTheirEndAndNoFurther(t *testing.T) {
 
 func TestWhatIsNoHeaderIsRefused(t *testing.T) {
 	for name, stream := range map[string]string{
-		"HTTP": "GET / HTTP/1.1\r\nHost: s\r\n\r\n", "POST": "POST / HTTP/1.1\r\n\r\n", "TLS": "\x16\x03\x01\x02\x00" + strings.Repeat("x", 20),
+		"HTTP": "GET / HTTP/1.1\r\nHost: s\r\n\r\n", "POST": "POST / HTTP/1.1\r\n\r\n",
+		"TLS":                "\x16\x03\x01\x02\x00" + strings.Repeat("x", 20),
 		"no end":             "PROXY TCP4 " + strings.Repeat("1", 200),
 		"another word":       "PROXY TCP5 192.0.2.1 198.51.100.7 4711 443\r\n",
 		"IPv6 as IPv4":       "PROXY TCP4 ::1 ::1 4711 443\r\n",
@@ -87,8 +88,10 @@ func TestWhatIsNoHeaderIsRefused(t *testing.T) {
 		"a tab":              "PROXY TCP4\t192.0.2.1 198.51.100.7 4711 443\r\n",
 		"too few words":      "PROXY TCP4 192.0.2.1\r\n",
 		"too many words":     "PROXY TCP4 192.0.2.1 198.51.100.7 4711 443 x\r\n",
-		"version 1 in 2":     sig + "\x11\x11\x00\x0c", "version 3": sig + "\x31\x11\x00\x0c", "a command": sig + "\x22\x11\x00\x0c",
-		"a family": sig + "\x21\x41\x00\x0c", "a protocol": sig + "\x21\x13\x00\x0c", "only a protocol": sig + "\x21\x01\x00\x00",
+		"version 1 in 2":     sig + "\x11\x11\x00\x0c", "version 3": sig + "\x31\x11\x00\x0c",
+		"a command": sig + "\x22\x11\x00\x0c",
+		"a family":  sig + "\x21\x41\x00\x0c", "a protocol": sig + "\x21\x13\x00\x0c",
+		"only a protocol":  sig + "\x21\x01\x00\x00",
 		"too short":        sig + "\x21\x11\x00\x0b" + strings.Repeat("x", 12),
 		"too long":         sig + "\x21\x11\xff\xff",
 		"half a TLV":       sig + "\x21\x11\x00\x0e" + strings.Repeat("x", 14),
@@ -103,7 +106,9 @@ func TestWhatIsNoHeaderIsRefused(t *testing.T) {
 }
 
 func TestAChecksumIsChecked(t *testing.T) {
-	header := []byte(sig + "\x21\x11\x00\x17" + strings.Repeat("x", 12) + "\x03\x00\x04\x00\x00\x00\x00" + "\x04\x00\x01y")
+	header := []byte(
+		sig + "\x21\x11\x00\x17" + strings.Repeat("x", 12) + "\x03\x00\x04\x00\x00\x00\x00" + "\x04\x00\x01y",
+	)
 	at := 16 + 12 + 3
 	binary.BigEndian.PutUint32(header[at:], crc32.Checksum(header, crc32.MakeTable(crc32.Castagnoli)))
 	if _, n, err := read(t, header); err != nil || n != len(header) {
@@ -116,7 +121,9 @@ func TestAChecksumIsChecked(t *testing.T) {
 			t.Errorf("byte %d does not count", i)
 		}
 	}
-	two := []byte(sig + "\x21\x11\x00\x1a" + strings.Repeat("x", 12) + "\x03\x00\x04\x00\x00\x00\x00\x03\x00\x04\x00\x00\x00\x00")
+	two := []byte(
+		sig + "\x21\x11\x00\x1a" + strings.Repeat("x", 12) + "\x03\x00\x04\x00\x00\x00\x00\x03\x00\x04\x00\x00\x00\x00",
+	)
 	if _, _, err := read(t, two); err == nil {
 		t.Error("two checksums")
 	}
@@ -160,7 +167,8 @@ func FuzzParse(f *testing.F) {
 		if n > proxyproto.MaxLength || n < 15 {
 			t.Fatalf("a header of %d bytes", n)
 		}
-		if bytes.HasPrefix(stream, []byte("PROXY ")) && !bytes.HasSuffix(stream[:n], []byte("\r\n")) || n > 107 && stream[0] == 'P' {
+		if bytes.HasPrefix(stream, []byte("PROXY ")) && !bytes.HasSuffix(stream[:n], []byte("\r\n")) ||
+			n > 107 && stream[0] == 'P' {
 			t.Fatalf("%q is a header", stream[:n])
 		}
 		for version := 1; version <= 2; version++ {

@@ -247,11 +247,10 @@ func TestTheCommandListensAtUnixSocketsAndTakesThemAway(t *testing.T) {
 	if p.listen != "http://unix:"+listen || p.admin != "unix:"+admin {
 		t.Errorf("listening on %s, admin on %s", p.listen, p.admin)
 	}
-	if got := curl(t, "--unix-socket", admin, "-o", "/dev/null", "-w", "%{http_code}", "http://localhost/readyz"); got != "200" {
-		t.Error(got)
-	}
-	if got := curl(t, "--unix-socket", listen, "-o", "/dev/null", "-w", "%{http_code}", "http://s/"); got != "502" {
-		t.Error(got)
+	for _, ask := range [][3]string{{admin, "http://localhost/readyz", "200"}, {listen, "http://s/", "502"}} {
+		if got := curl(t, "--unix-socket", ask[0], "-o", "/dev/null", "-w", "%{http_code}", ask[1]); got != ask[2] {
+			t.Errorf("%s: %s", ask[1], got)
+		}
 	}
 	p.send(syscall.SIGTERM)
 	<-p.done
