@@ -48,7 +48,8 @@ services:
   b: {upstreams: ["http://b"]}
   c: {upstreams: ["unix:/run/c.sock"], routes: [{path: /c}]}
 protect:
-  d: {listen: "unix:/run/d.sock?mode=0666", upstreams: ["https+unix:/run/e.sock?host=e"], upstreamTLS: {ca: ca.crt}, proxyProtocol: true, trustedPeers: [unix]}
+  d: {listen: "unix:/run/d.sock?mode=0666", upstreams: ["https+unix:/run/e.sock?host=e"], upstreamTLS: {ca: ca.crt},
+    proxyProtocol: true, trustedPeers: [unix]}
 `
 	file, err := policyfile.Parse("p.yaml", []byte(text))
 	if err != nil {
@@ -70,13 +71,15 @@ protect:
 		}
 	}
 	one, two := file.Protect[0].Protection, again.Protect[0].Protection
-	if one.Listen != two.Listen || fmt.Sprint(one.UpstreamTLS) != fmt.Sprint(two.UpstreamTLS) || one.ProxyProtocol != two.ProxyProtocol {
+	if one.Listen != two.Listen || fmt.Sprint(one.UpstreamTLS) != fmt.Sprint(two.UpstreamTLS) ||
+		one.ProxyProtocol != two.ProxyProtocol {
 		t.Errorf("%+v, before %+v", two, one)
 	}
 }
 
 func TestARequestCanNameAServiceAtASocketByItsHost(t *testing.T) {
-	path := write(t, "services: {a: {upstreams: [\"unix:/run/a.sock?host=a.internal\"]}, b: {upstreams: [\"unix:/run/b.sock\"]}}\n")
+	path := write(t, "services: {a: {upstreams: [\"unix:/run/a.sock?host=a.internal\"]}, "+
+		"b: {upstreams: [\"unix:/run/b.sock\"]}}\n")
 	set, err := policyfile.Load(path)
 	if err != nil {
 		t.Fatal(err)

@@ -133,6 +133,9 @@ func TestAServiceIsToldWhoCallsAndMustShowWhoItIs(t *testing.T) {
 }
 
 func TestACertificateOfAClientIsReplacedWithoutALostRequest(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	f := newFiles(t, trusted.issue(t, named("shop 1")), stranger)
 	up, _ := asked(t)
 	var said lockedBuffer
@@ -227,6 +230,9 @@ func TestTheEndOfACertificateIsAMetricAndIsSaidBefore(t *testing.T) {
 }
 
 func TestACertificateThatHasEndedDoesNotStopOtherServices(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	f := newFiles(t, trusted.issue(t, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }), stranger)
 	var said lockedBuffer
 	r := start(t, "services:\n  old: {upstreams: [\"https://127.0.0.1:1\"], tls: {certificate: "+f.cert+", key: "+f.key+
@@ -260,6 +266,9 @@ func TestFilesThatCannotBeReadAtAStartAreAllNamed(t *testing.T) {
 
 // gRPC: a stream goes on over the connection that it has, and calls after it are from the new certificate.
 func TestAGRPCServiceSeesTheNewCertificateAndStreamsGoOn(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	f := newFiles(t, trusted.issue(t, named("shop 1")), stranger)
 	pool := x509.NewCertPool()
 	pool.AddCert(trusted.cert)
