@@ -104,7 +104,8 @@ func (s *Set) planGates(t *table) (changes []gateChange, problems []error) {
 		for _, f := range s.hooks.Protection {
 			f(name, &p.Protection)
 		}
-		to := Policy{Upstreams: p.Upstreams, Discovery: p.Discovery, OutlierDetection: p.OutlierDetection}
+		to := Policy{Upstreams: p.Upstreams, Discovery: p.Discovery, OutlierDetection: p.OutlierDetection,
+			TLS: p.UpstreamTLS, SendProxyProtocol: p.SendProxyProtocol}
 		full, fullTo := p.WithDefaults(), to.WithDefaults()
 		if p.IdentityHeaders == "" && t.file.authenticatesAt(p.Listen) {
 			full.IdentityHeaders = "remove"

@@ -3,11 +3,11 @@ package policyfile
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 	"strings"
 
 	"github.com/abate-go/abate/internal/pathform"
 	"github.com/abate-go/abate/internal/strictyaml"
+	"github.com/abate-go/abate/internal/upstream"
 )
 
 // place is where a request goes: a host, empty for any, and the path prefix of a route.
@@ -123,11 +123,11 @@ func plainHost(host string) string {
 
 // upstreamPlace is the key of a base URL. The port that its scheme means anyway is left out.
 func upstreamPlace(raw string) (place, bool) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
+	u, ok := upstream.Parse(raw)
+	if !ok || u.Socket != "" && u.Host == "localhost" { // it was given no name by which it could be asked for
 		return place{}, false
 	}
-	path := strings.TrimRight(string(pathform.Canonical([]byte(u.EscapedPath()))), "/")
+	path := strings.TrimRight(string(pathform.Canonical([]byte(u.Base))), "/")
 	return place{withoutDefaultPort(u.Scheme, plainHost(u.Host)), path}, true
 }
 

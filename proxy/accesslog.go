@@ -54,6 +54,8 @@ func (x *exchange) attributes(err error, dropped int) []slog.Attr {
 	}
 	if x.req.in != nil {
 		attrs = append(attrs, slog.String("gate", x.req.service()), slog.String("caller", shown([]byte(x.req.in.caller))))
+	} else if name := x.req.client.origin().name; name != "" {
+		attrs = append(attrs, slog.String("caller", shown([]byte(name))))
 	}
 	if last := x.call.tries.last; last != nil {
 		attrs = append(attrs, slog.String("endpoint", last.url))

@@ -3,16 +3,19 @@ package proxy
 import (
 	"crypto/tls"
 	"net/http"
+
+	"github.com/abate-go/abate/policyfile"
 )
 
 // serverTLS is Proxy.AdminTLS.
 func (p *admin) serverTLS() *tls.Config {
-	if p.tls == nil {
+	page := p.entrances.secrets.page
+	if page == nil {
 		return nil
 	}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.tls.value.Load(), nil },
+		MinVersion: policyfile.Version(p.plane.config.AdminTLS.MinVersion), NextProtos: []string{"h2", "http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return page.value.Load().config, nil },
 	}
 }
 

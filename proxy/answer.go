@@ -160,7 +160,8 @@ func (a *answer) disconnect(now time.Duration, drain bool) {
 		a.drain()
 		a.conn = nil
 	}
-	whole := a.ended && a.resp.KeepAlive && a.resp.Status != 101 && !c.cut && len(c.in.unread()) == 0
+	whole := a.ended && a.resp.KeepAlive && a.resp.Status != 101 && !c.cut && len(c.in.unread()) == 0 &&
+		a.to.fresh(c)
 	if u := a.body.upload; u != nil && u.to == c {
 		u.stop()
 		whole = whole && u.done.Load()

@@ -62,12 +62,13 @@ func (a *answer) send(ctx context.Context, n int) error {
 	if ctx.Err() == context.Canceled { // a copy that has lost while it waited
 		return errGone
 	}
+	of := a.req.client.origin().announced(e.secured.by.Load().proxyProtocol)
 	for {
-		c := e.pool.get()
+		c := e.pool.get(of)
 		kept := c != nil
 		if !kept {
 			var err error
-			if c, err = e.connect(ctx, &a.req.plane.out, now, a.until); err != nil {
+			if c, err = e.connect(ctx, &a.req.plane.out, of, now, a.until); err != nil {
 				return err
 			}
 		}

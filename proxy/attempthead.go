@@ -146,7 +146,7 @@ func (h *requestHead) http2(q *h2.Head, lines []byte, e *endpoint) []byte {
 	r := h.req
 	*q = h2.Head{Method: r.Method, Scheme: schemeHTTP, Authority: e.authority, Path: r.target(e),
 		Fields: q.Fields[:0], Length: r.Length}
-	if e.tls != nil {
+	if e.scheme == "https" {
 		q.Scheme = schemeHTTPS
 	}
 	if r.keepsHost() {

@@ -107,7 +107,7 @@ func protocolOf(a *answer) string {
 
 // webScheme is the endpoint's as URLs have it.
 func (e *endpoint) webScheme() string {
-	if e.tls != nil {
+	if e.scheme == "https" {
 		return "https"
 	}
 	return "http"

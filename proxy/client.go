@@ -111,6 +111,8 @@ type origin struct {
 	tunnelled []byte
 	original  netip.AddrPort
 
+	source, dst netip.AddrPort // of the client's connection, or what a trusted proxy says of it; zero if not known
+
 	upstreamSlots atomic.Int32 // that the connection has
 }
 
@@ -137,6 +139,14 @@ func (o *origin) meant(host string) string {
 		return host
 	}
 	return host + ":" + port
+}
+
+// announced is what services are told of the client by PROXY headers of that version; 0 is none.
+func (o *origin) announced(version int) announcement {
+	if version == 0 {
+		return announcement{}
+	}
+	return announcement{version, o.source, o.dst}
 }
 
 // glance is how often a wait looks whether the client has left.

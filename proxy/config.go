@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -76,6 +77,12 @@ type Config struct {
 	// can leave them out. It needs CAP_NET_ADMIN on Linux, and works nowhere else. 0 means none.
 	Mark int
 
+	// ListenTLS is how programs connect to the listeners of Serve; the zero TLS is without. With ClientCA each of them
+	// needs a client certificate, whose name stands in the access log.
+	ListenTLS policyfile.TLS
+	// ProxyProtocol has connections of TrustedPeers to the listeners of Serve begin with a header of the PROXY protocol,
+	// version 1 or 2, which tells the address of the client. One without is closed.
+	ProxyProtocol bool
 	// AdminTokens is the path of a file with the bearer tokens of those who may see the admin page; "" asks for none.
 	AdminTokens string
 	// AdminTLS is how the admin page is served; the zero TLS is without. With ClientCA, what Admin shows needs a client
@@ -99,6 +106,12 @@ type Config struct {
 	Sharing OpenSharing
 	// Log gets what the proxy itself has to say; nil means slog.Default.
 	Log *slog.Logger
+}
+
+// trusts reports whether what a peer says in front of its requests is believed. Who may open a Unix socket, its mode
+// says.
+func (c *Config) trusts(peer netip.Addr) bool {
+	return !peer.IsValid() || slices.ContainsFunc(c.TrustedPeers, func(p netip.Prefix) bool { return p.Contains(peer) })
 }
 
 func (c *Config) defaults() {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -92,16 +93,16 @@ func (c *clientConn) settle() {
 // close ends the connection so that the client gets all that was written: an unread request would have the kernel
 // reset it.
 func (c *clientConn) close() {
-	tcp := c.sock.bare()
+	bare := c.sock.bare()
 	switch {
-	case tcp == nil:
+	case bare == nil:
 	case c.out.broken && c.out.open:
 		c.cut()
 	case c.sock.in.r < c.sock.in.w || !c.body.complete():
 		if c.sock.under != nil {
 			_ = c.sock.nc.(*tls.Conn).CloseWrite() // the end of TLS; the socket's follows
 		}
-		linger(tcp)
+		linger(bare)
 	}
 	c.sock.nc.Close()
 	c.sock.in.put()
@@ -231,9 +232,11 @@ func (c *clientConn) cut() {
 		conn.Close()
 		return
 	}
-	if tcp := c.sock.bare(); tcp != nil {
-		tcp.SetLinger(0)
-		tcp.Close()
+	if bare := c.sock.bare(); bare != nil {
+		if tcp, ok := bare.(*net.TCPConn); ok {
+			tcp.SetLinger(0)
+		}
+		bare.Close()
 	}
 	c.sock.nc.Close()
 }

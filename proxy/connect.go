@@ -138,7 +138,7 @@ func (p *plane) dialOutside(ctx context.Context, s *screen, addr string) (net.Co
 	return abate.Do(ctx, p.outside.tunnel, func(ctx context.Context) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, p.out.connectTimeout)
 		defer cancel()
-		nc, err := p.out.dialPast(ctx, s, addr)
+		nc, err := p.out.dialPast(ctx, s, "tcp", addr)
 		if errors.As(err, new(*deniedError)) {
 			err = abate.Ignore(err)
 		}

@@ -36,6 +36,7 @@ type http2Pool struct {
 	dial     *dial         // under way, nil for none
 	again    time.Duration // when one more may be tried that no call waits for, after one that failed
 	closed   bool
+	made     *security // how TLS is spoken on them, nil if it is not
 }
 
 // breather is how long that is.
@@ -68,11 +69,17 @@ func (p *http2Pool) get(t *transport) (*h2.Conn, *dial, error) {
 	if best == nil && p.dial == nil && len(p.conns) >= mostConns {
 		return nil, nil, errNoRoom
 	}
-	if p.dial == nil && (more || best == nil) {
+	if p.dial == nil && (more || best == nil || p.outdated(now)) {
 		p.dial = &dial{done: make(chan struct{})}
 		go p.connect(p.dial, t)
 	}
 	return best, p.dial, nil
+}
+
+// outdated reports whether TLS is spoken otherwise by now: the connections that there are serve until there is one of
+// the new kind. mu is held.
+func (p *http2Pool) outdated(now time.Duration) bool {
+	return p.made != nil && now >= p.again && p.e.secured.outdated(p.made)
 }
 
 // withRoom is the connection with the fewest streams of those that take one more, nil if there is none. mu is held.
@@ -109,7 +116,11 @@ func (p *http2Pool) remove(which func(*h2.Conn) bool) {
 // connect makes a connection, in the place of one that is too old if there is one.
 func (p *http2Pool) connect(d *dial, t *transport) {
 	defer close(d.done)
-	c, err := p.e.connectHTTP2(t, p)
+	made, err := p.e.http2Security()
+	var c *h2.Conn
+	if err == nil {
+		c, err = p.e.connectHTTP2(t, p, made)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dial = nil
@@ -118,7 +129,12 @@ func (p *http2Pool) connect(d *dial, t *transport) {
 		d.err, p.again = err, later(now, breather)
 		return
 	}
-	if old := spread.Old(p.carriers, now); old >= 0 {
+	if made != p.made {
+		for len(p.conns) > 0 {
+			p.retire(0)
+		}
+		p.made = made
+	} else if old := spread.Old(p.carriers, now); old >= 0 {
 		p.retire(old)
 		p.choice.Replaced()
 	}
@@ -184,18 +200,24 @@ func (p *http2Pool) close() {
 	}
 }
 
+// http2Security is how TLS is to be spoken, nil if it is not.
+func (e *endpoint) http2Security() (*security, error) {
+	if e.scheme != "https" {
+		return nil, nil
+	}
+	return e.secured.now()
+}
+
 // connectHTTP2 makes a connection to e that speaks HTTP/2.
-func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool) (*h2.Conn, error) {
+func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool, made *security) (*h2.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.life, t.connectTimeout)
 	defer cancel()
-	nc, err := t.dial(ctx, e)
+	nc, err := t.dial(ctx, e, e.announced())
 	if err != nil {
 		return nil, err
 	}
-	if e.tls != nil {
-		config := e.tls.Clone()
-		config.NextProtos = []string{"h2"}
-		secure := tls.Client(nc, config)
+	if made != nil {
+		secure := tls.Client(nc, made.http2)
 		err := secure.HandshakeContext(ctx)
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("the server ended it: %w", io.ErrUnexpectedEOF)

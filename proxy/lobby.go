@@ -14,6 +14,7 @@ type lobby struct {
 	plane    *plane
 	http2    h2.Config // of connections of clients that speak HTTP/2
 	draining atomic.Bool
+	secure   *watched[credentials] // of the listeners of Serve; nil without TLS
 
 	mu        sync.Mutex
 	doors     map[*door]struct{}
@@ -43,6 +44,13 @@ func (l *lobby) serve(at net.Listener, change func(*door)) error {
 		return nil
 	}
 	change(d)
+	if c := &l.plane.config; d.service == "" && !d.redirects {
+		d.secure.Store(l.secure)
+		if c.ProxyProtocol {
+			announces := c.trusts
+			d.announces.Store(&announces)
+		}
+	}
 	err := d.serve()
 	if err != nil {
 		d.remove()

@@ -40,14 +40,18 @@ var (
 		"queue_full: more are recorded than the collector takes, record a smaller share; collector: it is away or refuses "+
 		"them, the log says why; file: the trace file cannot be written.", []string{"reason"}, nil)
 	queuedSpansDesc = prometheus.NewDesc("abate_trace_spans_queued", "Spans that wait to be sent.", nil, nil)
+	expiryDesc      = prometheus.NewDesc("abate_proxy_certificate_expiry_timestamp_seconds",
+		"When the certificate in force of a file ends, or of its authorities the one that is valid for longest, "+
+			"as a Unix time.", []string{"file"}, nil)
 )
 
 // ownMetrics reports how much room there is for clients, which program and which policy this is, and what becomes of
 // spans.
 type ownMetrics struct {
-	lobby *lobby
-	plane *plane
-	build [3]string
+	lobby   *lobby
+	plane   *plane
+	secrets *secrets
+	build   [3]string
 }
 
 // buildOf is the labels of abate_build_info: of a version that nobody has given, what the Go command knows.
@@ -65,7 +69,7 @@ func buildOf(version string) [3]string {
 }
 
 func (m ownMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, upstreamSlotsDesc,
+	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, upstreamSlotsDesc, expiryDesc,
 		buildDesc, policyDesc, reloadedDesc, reloadedAtDesc, spansDesc, lostSpansDesc, queuedSpansDesc} {
 		to <- d
 	}
@@ -85,6 +89,9 @@ func (m ownMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge(clientsDesc, connected)
 	gauge(waitingDesc, waiting)
 	gauge(upstreamSlotsDesc, int(m.plane.out.upstreamSlots.waiting.Load()))
+	for file, paper := range m.secrets.papers() {
+		to <- prometheus.MustNewConstMetric(expiryDesc, prometheus.GaugeValue, float64(paper.until.Unix()), file)
+	}
 	if most := p.plane.config.MaxConnections; most > 0 {
 		gauge(mostDesc, most)
 	}

@@ -160,7 +160,7 @@ func (o *outside) newPassage(to target, s *screen) *passage {
 	policy = policy.WithDefaults()
 	d := policyfile.Destination{Guard: o.pass, Policy: &policy, Label: passName, Upstream: true}
 	svc := &service{services: o.services, guard: o.pass}
-	way, _ := svc.newFleet(&policy, 0, new(fleet))
+	way, _ := svc.newFleet(&policy, 0, new(fleet), new(approach))
 	e := way.endpoints[0]
 	if e.screen = s; to.to.IsValid() {
 		e.addr = to.to.String()

@@ -16,19 +16,22 @@ type pool struct {
 	closed bool
 }
 
-// get takes a connection that may be fit for a request, nil if there is none. The last look, for an answer that nobody
+// get takes a connection that began with what is to be said of the client, and may be fit for a request; nil if there
+// is none. The last look, for an answer that nobody
 // asked for and that must not become somebody's, is taken as the request goes out.
-func (p *pool) get() *upstreamConn {
+func (p *pool) get(of announcement) *upstreamConn {
 	for {
 		p.mu.Lock()
-		n := len(p.idle)
-		if n == 0 {
+		n := len(p.idle) - 1
+		for n >= 0 && p.idle[n].of != of {
+			n--
+		}
+		if n < 0 {
 			p.mu.Unlock()
 			return nil
 		}
-		c := p.idle[n-1]
-		p.idle[n-1] = nil
-		p.idle = p.idle[:n-1]
+		c := p.idle[n]
+		p.idle = slices.Delete(p.idle, n, n+1)
 		p.mu.Unlock()
 		if c.alive() {
 			return c
@@ -38,11 +41,17 @@ func (p *pool) get() *upstreamConn {
 }
 
 // put keeps a connection for the next request, unless its life is over: see package spread. It ends here, between two
-// requests, where nobody can miss it.
+// requests, where nobody can miss it. One that only a certain client can use goes in place of the one that has been
+// idle for longest.
 func (p *pool) put(c *upstreamConn, now time.Duration) {
 	c.idleSince = now
 	p.mu.Lock()
-	keep := !p.closed && len(p.idle) < maxIdle && now < c.until
+	fit := !p.closed && now < c.until
+	if fit && len(p.idle) >= maxIdle && c.of.version != 0 {
+		defer p.idle[0].nc.Close()
+		p.idle = slices.Delete(p.idle, 0, 1)
+	}
+	keep := fit && len(p.idle) < maxIdle
 	if keep {
 		p.idle = append(p.idle, c)
 	}

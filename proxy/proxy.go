@@ -54,6 +54,7 @@ func New(c Config) (*Proxy, error) {
 	}
 	p.lobby.init(&p.plane)
 	p.entrances.init(&p.plane, &p.lobby, metrics, p.keyFiles.Err)
+	p.lobby.secure = p.entrances.secrets.listen
 	p.admin.init(&p.plane, &p.lobby, &p.entrances, registry, p.Reload)
 	if p.plane.policies, err = policyfile.LoadWith(c.Policy, p.hooks(metrics)); err != nil {
 		return nil, errors.Join(err, p.keyFiles.Close())
@@ -82,7 +83,7 @@ func (p *Proxy) registerOwn(registry *prometheus.Registry) error {
 	return errors.Join(
 		registry.Register(collectors.NewGoCollector()),
 		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
-		registry.Register(ownMetrics{&p.lobby, &p.plane, buildOf(p.plane.config.Version)}),
+		registry.Register(ownMetrics{&p.lobby, &p.plane, &p.entrances.secrets, buildOf(p.plane.config.Version)}),
 		registry.Register(discoveryMetrics{&p.plane.services}),
 		registry.Register(checkupMetrics{&p.plane.services}),
 		registry.Register(tunnelMetrics{&p.plane.tunnels}),

@@ -80,12 +80,12 @@ func (t *transport) dialer(s *screen) *net.Dialer {
 
 // dialPast makes a connection to addr, if s lets its address through. Where this process has no descriptors left,
 // those of idle connections to services are made free first.
-func (t *transport) dialPast(ctx context.Context, s *screen, addr string) (net.Conn, error) {
+func (t *transport) dialPast(ctx context.Context, s *screen, network, addr string) (net.Conn, error) {
 	d := t.dialer(s)
-	nc, err := d.DialContext(ctx, "tcp", addr)
+	nc, err := d.DialContext(ctx, network, addr)
 	if err != nil && exhausted.Own(err) {
 		t.idle()
-		nc, err = d.DialContext(ctx, "tcp", addr)
+		nc, err = d.DialContext(ctx, network, addr)
 	}
 	if err != nil {
 		return nil, err

@@ -35,7 +35,16 @@ func (t *transport) init(life context.Context, c *Config, clock instant, most in
 	t.upstreamSlots.stock, t.upstreamSlots.freed = int64(most), make(chan struct{}, 1)
 }
 
-// dial makes a connection to e.
-func (t *transport) dial(ctx context.Context, e *endpoint) (net.Conn, error) {
-	return t.dialPast(ctx, e.screen, e.addr)
+// dial makes a connection to e, which begins with what there is to say of its client.
+func (t *transport) dial(ctx context.Context, e *endpoint, of announcement) (net.Conn, error) {
+	nc, err := t.dialPast(ctx, e.screen, e.network, e.addr)
+	if err != nil {
+		return nil, err
+	}
+	until, _ := ctx.Deadline()
+	if err := of.to(nc, until); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return nc, nil
 }

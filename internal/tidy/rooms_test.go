@@ -20,10 +20,10 @@ type room struct {
 var rooms = map[string][]room{
 	"proxy": {
 		{"the wire", "backlog_linux backlog_other buffer clock config fields grpcstatus lendingconn " +
-			"loglines mark_linux mark_other sharing socket_blind socket_linux " +
+			"credentials listen loglines mark_linux mark_other sharing socket_blind socket_linux " +
 			"socket_other socket_unix streamconn tunnel watched"},
-		{"services", "checkup checkupmetrics endpoint finding fleet http2_pool outside pool post question route screen secrets " +
-			"transport upstreamconn upstreamslots"},
+		{"services", "approach checkup checkupmetrics endpoint finding fleet http2_pool outside pool post question route " +
+			"screen secrets transport upstreamconn upstreamslots"},
 		{"the plane", "plane"},
 		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers " +
 			"traced"},
@@ -34,7 +34,7 @@ var rooms = map[string][]room{
 		{"the transfer", "degrade keyedpass transfer transfer_grpc transfer_raw"},
 		{"the exchange", "accesslog callspan claim connect exchange ingress outcome"},
 		{"clients", "clientsocket conn conn_client http2 http2_tunnel output redirected requestbody"},
-		{"the lobby", "clientslots discoverymetrics door lobby metrics tunnelmetrics"},
+		{"the lobby", "announced clientslots discoverymetrics door lobby metrics tunnelmetrics"},
 		{"administration", "admin adminauth admingates adminoutside adminpage entrances health instances " +
 			"profiles"},
 		{"the proxy", "doc proxy"},

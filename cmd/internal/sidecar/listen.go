@@ -10,16 +10,17 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy"
 )
 
 // checkAddresses finds what is wrong with the flags about where to listen.
 func (f *proxyFlags) checkAddresses() {
-	if f.listen != cli.Off && !cli.IsAddress(f.listen) {
-		f.wrong("--listen %q is not an address: write host:port, for example 127.0.0.1:15001, or off", f.listen)
+	if f.listen != cli.Off && !isListen(f.listen) {
+		f.wrong("--listen %q is not an address: write host:port, for example 127.0.0.1:15001, unix:/PATH, or off", f.listen)
 	}
-	if f.admin != cli.Off && !cli.IsAddress(f.admin) {
-		f.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, or off", f.admin)
+	if f.admin != cli.Off && !isListen(f.admin) {
+		f.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, unix:/PATH, or off", f.admin)
 	}
 	if f.redirected != cli.Off && !cli.IsAddress(f.redirected) {
 		f.wrong("--redirected %q is not an address: write host:port, for example 127.0.0.1:15006, or off", f.redirected)
@@ -27,14 +28,32 @@ func (f *proxyFlags) checkAddresses() {
 	if f.config.Mark < 0 || f.config.Mark > 1<<31-1 || f.uid < 0 {
 		f.wrong("--mark and --proxy-uid are numbers from 0 to 2147483647")
 	}
-	if f.listen == f.admin && cli.IsAddress(f.listen) && !strings.HasSuffix(f.listen, ":0") {
+	if f.listen == f.admin && isListen(f.listen) && !strings.HasSuffix(f.listen, ":0") {
 		f.wrong("--listen and --admin are both %s: write another port for one of them", f.listen)
 	}
-	switch t := f.config.AdminTLS; {
+	f.checkTLS("listen", f.config.ListenTLS)
+	f.checkTLS("admin", f.config.AdminTLS)
+	if f.tlsMin != "" && f.tlsMin != "TLSv1.2" && f.tlsMin != "TLSv1.3" {
+		f.wrong("--tls-min-version %q is not known: write TLSv1.2 or TLSv1.3", f.tlsMin)
+	}
+	if f.tlsMin != "" && !f.config.ListenTLS.Enabled() && !f.config.AdminTLS.Enabled() && len(f.problems) == 0 {
+		f.wrong("--tls-min-version has no effect: it needs --listen-tls-cert or --admin-tls-cert")
+	}
+	f.config.ListenTLS.MinVersion, f.config.AdminTLS.MinVersion = f.tlsMin, f.tlsMin
+}
+
+func isListen(address string) bool {
+	_, _, socket := policyfile.Socket(address)
+	return socket || !strings.HasPrefix(address, "unix:") && cli.IsAddress(address)
+}
+
+// checkTLS checks the files of --listen-tls-cert and its like.
+func (f *proxyFlags) checkTLS(of string, t policyfile.TLS) {
+	switch {
 	case t.Certificate == "" && (t.Key != "" || t.ClientCA != ""):
-		f.wrong("--admin-tls-cert is missing: --admin-tls-key and --admin-client-ca need it")
+		f.wrong("--%s-tls-cert is missing: --%[1]s-tls-key and --%[1]s-client-ca need it", of)
 	case t.Certificate != "" && t.Key == "":
-		f.wrong("--admin-tls-key is missing: --admin-tls-cert needs it")
+		f.wrong("--%s-tls-key is missing: --%[1]s-tls-cert needs it", of)
 	}
 }
 
@@ -66,7 +85,7 @@ func listenAt(name, addr string, stderr io.Writer) (net.Listener, error) {
 	if addr == cli.Off {
 		return nil, nil
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := proxy.Listen(addr)
 	if err != nil {
 		fmt.Fprintf(stderr, "abate proxy: %s %s: %s\n", name, addr, cli.ListenProblem(err))
 		return nil, err
@@ -104,7 +123,7 @@ func (f *proxyFlags) greet(p *proxy.Proxy, l, redirected, admin net.Listener, st
 	greetEntrances(p, stdout)
 	var at []string
 	if l != nil {
-		at = append(at, "listening on "+l.Addr().String())
+		at = append(at, "listening on "+f.listenURL(l))
 	}
 	if redirected != nil {
 		at = append(at, "redirected connections on "+redirected.Addr().String())
@@ -140,8 +159,23 @@ func upstreams(urls []string) string {
 	return strings.Join(urls, " ")
 }
 
+// listenURL is where programs connect.
+func (f *proxyFlags) listenURL(l net.Listener) string {
+	at := l.Addr().String()
+	if l.Addr().Network() == "unix" {
+		at = "unix:" + at
+	}
+	if f.config.ListenTLS.Enabled() {
+		at += " (TLS)"
+	}
+	return at
+}
+
 // adminURL is where the admin page is. Others who can reach it unasked are worth a warning.
 func (f *proxyFlags) adminURL(admin net.Listener) string {
+	if _, ok := admin.Addr().(*net.UnixAddr); ok {
+		return "unix:" + admin.Addr().String()
+	}
 	if host, _, _ := net.SplitHostPort(admin.Addr().String()); !net.ParseIP(host).IsLoopback() &&
 		f.config.AdminTokens == "" && f.config.AdminTLS.ClientCA == "" {
 		slog.Warn("the admin page can be reached from other machines: it shows addresses and traffic; --admin-token-file "+

@@ -30,11 +30,11 @@ program at it in one of two ways:
   PAYMENTS_URL=http://127.0.0.1:15001/payments  as the base URL of a service; needs a route
   http_proxy=http://127.0.0.1:15001             as its HTTP proxy; the service's URL stays the same
 
-It listens for HTTP/1.1 and HTTP/2 without TLS on one port, and speaks http, https or h2c to the
-upstreams. A refused call is a 503 with a problem+json body that says why, Retry-After, and
-"X-Should-Retry: false"; a refused gRPC call is UNAVAILABLE with grpc-retry-pushback-ms. Calls that
-a program makes for a request that came in here share the retries that its caller allows, if the
-program passes Abate-Retry-Allowance or a trace id on.
+It listens for HTTP/1.1 and HTTP/2 on one port, with TLS if it has a certificate, and speaks http,
+https or h2c to the upstreams. A refused call is a 503 with a problem+json body that says why,
+Retry-After, and "X-Should-Retry: false"; a refused gRPC call is UNAVAILABLE with
+grpc-retry-pushback-ms. Calls that a program makes for a request that came in here share the retries
+that its caller allows, if the program passes Abate-Retry-Allowance or a trace id on.
 
 Calls that come in: for every entry of protect in the policy file it listens at that entry's
 address, with TLS if it has a certificate, and passes on what the service behind it can handle: rate
@@ -44,6 +44,13 @@ a problem+json body whose code says why. Both work in one process.
   -c, --config FILE        the policy file; it is reloaded when it changes, and on SIGHUP
   --listen ADDR            where programs connect for calls that go out (default 127.0.0.1:15001;
                            "off" for none: for a file that only protects)
+                           ADDR is host:port or, here and for --admin, unix:/PATH?mode=0660
+  --listen-tls-cert FILE   programs connect with TLS, to this certificate; it is read again when it
+                           changes, as are the next two
+  --listen-tls-key FILE    the certificate's key
+  --listen-client-ca FILE  programs need a client certificate of these authorities
+  --tls-min-version V      of --listen and --admin: TLSv1.2 (default) or TLSv1.3
+  --proxy-protocol         connections of --trusted-peers at --listen begin with a PROXY header
   --redirected ADDR        where a firewall redirects connections to, whatever they are
                            (default off; Linux): see docs/proxy.md, and --print-iptables
   --print-iptables         print the rules of iptables that redirect what a program sends to the
@@ -113,6 +120,7 @@ type proxyFlags struct {
 	uid           int
 	accessLog     string
 	logFormat     string
+	tlsMin        string // of --listen and --admin
 	drain         time.Duration
 	traces        traceFlags
 	notices       []string // about the environment
@@ -146,6 +154,11 @@ func (f *proxyFlags) define() *flag.FlagSet {
 	set.IntVar(&f.config.Mark, "mark", 0, "")
 	set.StringVar(&f.admin, "admin", "127.0.0.1:15000", "")
 	set.StringVar(&f.config.AdminTokens, "admin-token-file", "", "")
+	set.StringVar(&f.config.ListenTLS.Certificate, "listen-tls-cert", "", "")
+	set.StringVar(&f.config.ListenTLS.Key, "listen-tls-key", "", "")
+	set.StringVar(&f.config.ListenTLS.ClientCA, "listen-client-ca", "", "")
+	set.StringVar(&f.tlsMin, "tls-min-version", "", "")
+	set.BoolVar(&f.config.ProxyProtocol, "proxy-protocol", false, "")
 	set.StringVar(&f.config.AdminTLS.Certificate, "admin-tls-cert", "", "")
 	set.StringVar(&f.config.AdminTLS.Key, "admin-tls-key", "", "")
 	set.StringVar(&f.config.AdminTLS.ClientCA, "admin-client-ca", "", "")
@@ -234,8 +247,11 @@ func (f *proxyFlags) check(set *flag.FlagSet) {
 			f.wrong("--%s %v is out of range: write more than 0s and at most 24h", fl.Name, d)
 		}
 	})
-	if len(f.config.TrustedPeers) > 0 && !f.config.Gateway {
+	if len(f.config.TrustedPeers) > 0 && !f.config.Gateway && !f.config.ProxyProtocol {
 		f.wrong("--trusted-peers is for a gateway: add --gateway, or write trustedPeers in protect of the policy file")
+	}
+	if f.config.ProxyProtocol && len(f.config.TrustedPeers) == 0 && !strings.HasPrefix(f.listen, "unix:") {
+		f.wrong("--proxy-protocol needs --trusted-peers: write the addresses of those who send PROXY headers")
 	}
 	if n := f.config.MaxConnections; n < 0 || n > 1<<30 {
 		f.wrong("--max-connections %d is out of range: write 1 to 1073741824, or 0 for the default", n)

@@ -87,8 +87,8 @@ func TestProxyTellsAllBadFlagsAtOnce(t *testing.T) {
 			`--access-log "some" is not known: write errors, all or off`, `--log-format "xml" is not known: write text or json`,
 		}},
 		{"-c p.yaml --listen on --admin here", []string{
-			`--listen "on" is not an address: write host:port, for example 127.0.0.1:15001, or off`,
-			`--admin "here" is not an address: write host:port, for example 127.0.0.1:15000, or off`,
+			`--listen "on" is not an address: write host:port, for example 127.0.0.1:15001, unix:/PATH, or off`,
+			`--admin "here" is not an address: write host:port, for example 127.0.0.1:15000, unix:/PATH, or off`,
 		}},
 		{"-c p.yaml --listen= --admin 127.0.0.1:65536", []string{
 			`--listen "" is not an address`, `--admin "127.0.0.1:65536" is not an address`,
@@ -105,6 +105,17 @@ func TestProxyTellsAllBadFlagsAtOnce(t *testing.T) {
 		}},
 		{"-c p.yaml --admin-client-ca ca.pem", []string{"--admin-tls-cert is missing: "}},
 		{"-c p.yaml --admin-tls-cert c.pem", []string{"--admin-tls-key is missing: --admin-tls-cert needs it"}},
+		{"-c p.yaml --listen unix:run/s --listen-tls-key k.pem --tls-min-version 1.3", []string{
+			`--listen "unix:run/s" is not an address`,
+			"--listen-tls-cert is missing: --listen-tls-key and --listen-client-ca need it",
+			`--tls-min-version "1.3" is not known: write TLSv1.2 or TLSv1.3`,
+		}},
+		{"-c p.yaml --listen-tls-cert c.pem --proxy-protocol", []string{
+			"--listen-tls-key is missing: --listen-tls-cert needs it",
+			"--proxy-protocol needs --trusted-peers: write the addresses of those who send PROXY headers",
+		}},
+		{"-c p.yaml --tls-min-version TLSv1.3", []string{
+			"--tls-min-version has no effect: it needs --listen-tls-cert or --admin-tls-cert"}},
 		{"-c p.yaml --listen --gateway --admin", []string{"--listen needs a value", "--admin needs a value"}},
 		{"-c --gateway --log-format yaml", []string{
 			"-c needs a value", "no policy file: ", `--log-format "yaml" is not known`,
