@@ -12,10 +12,10 @@ import (
 // isAnnounced reads the PROXY header with which a trusted peer begins a connection, for which there is as long as for
 // the head of a request. Without one there is nobody whom the requests could be from.
 func (c *clientConn) isAnnounced() bool {
-	h, err := c.readAnnouncement()
+	h, err := readAnnouncement(c)
 	switch {
 	case err != nil:
-		c.note("no PROXY header", err)
+		c.plane.note("no PROXY header", &c.from, err)
 		return false
 	case h.Local:
 	case !h.Source.IsValid():
@@ -27,7 +27,7 @@ func (c *clientConn) isAnnounced() bool {
 	return true
 }
 
-func (c *clientConn) readAnnouncement() (h proxyproto.Header, err error) {
+func readAnnouncement(c *clientConn) (h proxyproto.Header, err error) {
 	nc := c.sock.lends.Conn
 	nc.SetReadDeadline(time.Now().Add(c.plane.config.HeaderTimeout))
 	c.waiting.Store(int64(max(core.Now(), 1)))

@@ -173,15 +173,15 @@ func (c *clientConn) strange(err error) {
 		_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n"+
 			"Connection: close\r\n\r\nthis port speaks TLS: ask with https://\n")
 	}
-	c.note("handshake failed", err)
+	c.plane.note("handshake failed", &c.from, err)
 }
 
 // note writes down what became of a client that did not come as far as a request.
-func (c *clientConn) note(what string, err error) {
-	log := c.plane.config.AccessLog
-	if dropped, ok := c.plane.lines.admit(core.Now()); ok && log != nil {
-		log.LogAttrs(context.Background(), slog.LevelInfo, what, slog.String("listen", c.from.listen),
-			slog.String("peer", c.from.peer.String()), slog.String("error", err.Error()), slog.Int("linesDropped", dropped))
+func (p *plane) note(what string, from *origin, err error) {
+	log := p.config.AccessLog
+	if dropped, ok := p.lines.admit(core.Now()); ok && log != nil {
+		log.LogAttrs(context.Background(), slog.LevelInfo, what, slog.String("listen", from.listen),
+			slog.String("peer", from.peer.String()), slog.String("error", err.Error()), slog.Int("linesDropped", dropped))
 	}
 }
 

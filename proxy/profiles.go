@@ -57,7 +57,7 @@ func profile(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no such profile: "+profilePath+" lists them", http.StatusNotFound)
 		return
 	}
-	debug, _ := strconv.Atoi(r.FormValue("debug"))
+	debug, _ := strconv.Atoi(r.URL.Query().Get("debug"))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if debug > 0 {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -68,7 +68,7 @@ func profile(w http.ResponseWriter, r *http.Request) {
 // take takes a profile for as long as is asked for.
 func take(w http.ResponseWriter, r *http.Request, usual time.Duration, start func() error, stop func()) {
 	d := usual
-	if text := r.FormValue("seconds"); text != "" {
+	if text := r.URL.Query().Get("seconds"); text != "" {
 		seconds, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(seconds > 0 && seconds <= maxProfileTime.Seconds()) {
 			http.Error(w, fmt.Sprintf("seconds=%q is out of range: write more than 0 and at most %.0f", text,
