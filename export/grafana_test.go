@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -303,16 +302,6 @@ protect:
 			t.Errorf("%s: %s, want %s", c.panel, got, c.overrides)
 		}
 	}
-}
-
-// near compares numbers of which one has three digits.
-func near(t *testing.T, a, b string) bool {
-	t.Helper()
-	var x, y float64
-	if _, err := fmt.Sscan(a+" "+b, &x, &y); err != nil {
-		t.Fatal(err)
-	}
-	return math.Abs(x-y) <= 0.01*y
 }
 
 // TestManyServicesStayReadable: a fleet under one policy costs a dashboard nothing, and under two policies a list of

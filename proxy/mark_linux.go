@@ -8,9 +8,6 @@ import (
 	"syscall"
 )
 
-// marks reports whether this system can mark sockets.
-const marks = true
-
 // setMark marks a socket for the rules of a firewall. It needs CAP_NET_ADMIN.
 func setMark(raw syscall.RawConn, mark int) (err error) {
 	failed := raw.Control(func(fd uintptr) {

@@ -8,9 +8,6 @@ import (
 	"syscall"
 )
 
-// marks reports whether this system can mark sockets.
-const marks = false
-
 func setMark(syscall.RawConn, int) error { return errors.ErrUnsupported }
 
 func originalOf(syscall.RawConn, bool) (netip.AddrPort, error) {
