@@ -444,6 +444,11 @@ func TestCommandsOfTheReadmeAreTrue(t *testing.T) {
 			if err != nil || f.config.Policy != policy || !strings.Contains(comment, "listens on "+f.listen) {
 				t.Errorf("%s: %v, %+v", command, err, f)
 			}
+		case strings.HasPrefix(command, "go run ./cmd/abate run "): // which launch's tests run
+			file, program := words[5], words[len(words)-1]
+			if _, err := os.Stat(program); err != nil || file != policy {
+				t.Errorf("%s: %v", command, err)
+			}
 		case strings.HasPrefix(command, "curl -x http://"+flags.listen+" http://"):
 			to, err := url.Parse(words[3])
 			if err != nil || !strings.Contains(comment, "http_proxy=http://"+flags.listen) {
@@ -462,7 +467,7 @@ func TestCommandsOfTheReadmeAreTrue(t *testing.T) {
 		}
 		kinds[words[0]]++
 	}
-	if kinds["python3"] != 2 || kinds["go"] != 2 || kinds["curl"] < 5 {
+	if kinds["python3"] != 2 || kinds["go"] != 3 || kinds["curl"] < 5 {
 		t.Errorf("commands: %v", kinds)
 	}
 	for _, m := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(section, -1) {
