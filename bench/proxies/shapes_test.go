@@ -37,7 +37,8 @@ func checkShape(t *testing.T, s shape, r *http.Request) {
 			fields++
 		}
 	}
-	if err != nil || len(body) != s.body || (r.Method == "POST") != (s.body > 0) || fields != s.fields || r.Close != s.anew {
+	if err != nil || len(body) != s.body || (r.Method == "POST") != (s.body > 0) || fields != s.fields ||
+		r.Close != s.anew {
 		t.Errorf("%s: %v, %s with %d bytes and %d fields, closes: %v", s.what, err, r.Method, len(body), fields, r.Close)
 	}
 }
