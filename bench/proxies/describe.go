@@ -21,7 +21,8 @@ func (l *lab) describe(m mode) []string {
 	}
 	return []string{
 		program.Machine(),
-		fmt.Sprintf("versions: %s, nginx %s, HAProxy %s, Envoy %s, fasthttp %s, grpc-go %s; 2 processors each", runtime.Version(),
+		fmt.Sprintf("versions: %s, nginx %s, HAProxy %s, Envoy %s, fasthttp %s, grpc-go %s; 2 processors each",
+			runtime.Version(),
 			program.Version(l.ctx, "nginx", "-v"), program.Version(l.ctx, "haproxy", "-v"), l.envoyVersion(),
 			program.Dependency("github.com/valyala/fasthttp"),
 			program.Dependency(grpcModule)),

@@ -32,7 +32,8 @@ func envoyConfig(m mode, addr, upstream string) (string, error) {
 `
 	}
 	most := max(4*connections, 2*m.chats)
-	return fmt.Sprintf(envoyBootstrap, listen, streamsEach, limits, retryOn, attempt, http2, most, to, copyBuffer), nil
+	return fmt.Sprintf(envoyBootstrap, listen, streamsEach, limits, retryOn, attempt, http2, most, to, copyBuffer,
+		"type.googleapis.com/envoy.extensions"), nil
 }
 
 const envoyBootstrap = `static_resources:
@@ -44,7 +45,7 @@ const envoyBootstrap = `static_resources:
     - filters:
       - name: envoy.filters.network.http_connection_manager
         typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          "@type": %[10]s.filters.network.http_connection_manager.v3.HttpConnectionManager
           stat_prefix: bench
           generate_request_id: false
           stream_idle_timeout: 0s
@@ -62,7 +63,7 @@ const envoyBootstrap = `static_resources:
           http_filters:
           - name: envoy.filters.http.router
             typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
+              "@type": %[10]s.filters.http.router.v3.Router
               suppress_envoy_headers: true
   clusters:
   - name: service

@@ -42,7 +42,8 @@ func loadMode(opt options) mode {
 		repeats: 2,
 		columns: []column{
 			spread(rate, "%.0f"), median(medianMs, "%.2f"), spread(tailMs, "%.2f"), spread(cpu, "%.3f"),
-			ratio(cpu, stdlib), ratio(cpu, haproxy), ratio(cpu, envoy), median(upstreamCPU, "%.3f"), median(loadCPU, "%.3f"),
+			ratio(cpu, stdlib), ratio(cpu, haproxy), ratio(cpu, envoy),
+			median(upstreamCPU, "%.3f"), median(loadCPU, "%.3f"),
 			median(memory, "%.0f"), worst(others, "%.2f"),
 		},
 		promises: []promise{

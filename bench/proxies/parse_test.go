@@ -231,7 +231,8 @@ func TestArguments(t *testing.T) {
 
 func TestModesAskedFor(t *testing.T) {
 	for want, opt := range map[string]options{
-		"load load load load grpc grpc": {}, "grpc grpc": {grpc: true}, "idle": {idle: 5}, "stream": {stream: mib}, "chats": {chats: 5},
+		"load load load load grpc grpc": {}, "grpc grpc": {grpc: true},
+		"idle": {idle: 5}, "stream": {stream: mib}, "chats": {chats: 5},
 		"idle stream chats": {idle: 5, stream: mib, chats: 5}, "chats grpc grpc": {chats: 5, grpc: true},
 	} {
 		var got []string
