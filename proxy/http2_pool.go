@@ -2,10 +2,8 @@ package proxy
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"sync"
@@ -100,6 +98,13 @@ func (p *http2Pool) retire(i int) {
 	go c.Drain() // it has forget called, which wants mu
 }
 
+// retireAll is retire for all. mu is held.
+func (p *http2Pool) retireAll() {
+	for len(p.conns) > 0 {
+		p.retire(0)
+	}
+}
+
 // remove takes connections out. mu is held.
 func (p *http2Pool) remove(which func(*h2.Conn) bool) {
 	n := 0
@@ -127,12 +132,13 @@ func (p *http2Pool) connect(d *dial, t *transport) {
 	now := core.Now()
 	if err != nil {
 		d.err, p.again = err, later(now, breather)
+		if made != p.made && distrusts(err) { // by what holds now, the service may not have the calls
+			p.retireAll()
+		}
 		return
 	}
 	if made != p.made {
-		for len(p.conns) > 0 {
-			p.retire(0)
-		}
+		p.retireAll()
 		p.made = made
 	} else if old := spread.Old(p.carriers, now); old >= 0 {
 		p.retire(old)
@@ -217,19 +223,14 @@ func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool, made *security) (
 		return nil, err
 	}
 	if made != nil {
-		secure := tls.Client(nc, made.http2)
-		err := secure.HandshakeContext(ctx)
-		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("the server ended it: %w", io.ErrUnexpectedEOF)
-		}
-		if err == nil && secure.ConnectionState().NegotiatedProtocol != "h2" {
-			err = errors.New("the server does not speak HTTP/2, which gRPC needs")
-		}
+		secure, err := e.shake(ctx, nc, made.http2)
 		if err != nil {
-			nc.Close()
-			return nil, fmt.Errorf("TLS handshake with %s: %w", e.addr, err)
+			return nil, err
 		}
-		nc = secure
+		if nc = secure; secure.ConnectionState().NegotiatedProtocol != "h2" {
+			nc.Close()
+			return nil, fmt.Errorf("TLS handshake with %s: the server does not speak HTTP/2, which gRPC needs", e.addr)
+		}
 	}
 	return e.agree(nc, t, pool)
 }
@@ -261,6 +262,9 @@ func (e *endpoint) agree(nc net.Conn, t *transport, pool *http2Pool) (*h2.Conn, 
 	case <-c.Done():
 		if err = c.Err(); err == nil {
 			err = errClosedEarly
+		}
+		if turnedAway(err) {
+			return nil, &handshakeError{e.addr, err}
 		}
 		return nil, fmt.Errorf("the server at %s does not speak HTTP/2: %w", e.addr, err)
 	case <-limit.C:
