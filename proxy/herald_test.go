@@ -5,6 +5,11 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/abate-go/abate/proxy/proxyproto"
 )
 
 // However many clients there are: each has a connection of its own to the service, again and again, until it goes.
@@ -73,4 +78,46 @@ func TestAClientThatNobodyKnowsIsNotTakenForTheProxy(t *testing.T) {
 	if a, err := askTLS(nc, "/"); err != nil || !strings.HasSuffix(a.content, unknown) {
 		t.Errorf("a client at a Unix socket: %v %+v", err, a)
 	}
+}
+
+// A reload with another version holds for HTTP/2, too, whose connections may last.
+func TestConnectionsOfHTTP2BeginAsThePolicySaysNow(t *testing.T) {
+	l := listen(t)
+	headers := make(chan proxyproto.Header, 10)
+	s := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}),
+		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			return repeatAll(&rpc{ServerStream: stream})
+		}))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(announcing{l, headers}) // ends with Stop
+	}()
+	defer func() {
+		s.Stop()
+		<-done
+	}()
+	policy := func(version string) string {
+		return single([]string{"h2c://" + l.Addr().String()}, "sendProxyProtocol: "+version, noRetries)
+	}
+	r := start(t, policy("v1"))
+	cc := dialGRPC(t, r.addr)
+	if c := call(t, cc, "/shop.Payment/Get", "hello"); c.code != codes.OK {
+		t.Fatalf("%+v", c)
+	}
+	if h := <-headers; h.Local { // version 1 does not know that
+		t.Errorf("%+v", h)
+	}
+	r.becomesPolicy(policy("v2"))
+	eventually(t, "the new version is spoken", func() bool {
+		if c := call(t, cc, "/shop.Payment/Get", "hello"); c.code != codes.OK {
+			t.Fatalf("%+v", c)
+		}
+		select {
+		case h := <-headers:
+			return h.Local
+		default:
+			return false
+		}
+	})
 }

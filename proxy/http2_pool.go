@@ -35,6 +35,7 @@ type http2Pool struct {
 	again    time.Duration // when one more may be tried that no call waits for, after one that failed
 	closed   bool
 	made     *security // how TLS is spoken on them, nil if it is not
+	header   int       // the version of the PROXY header with which they began, 0 for none
 }
 
 // breather is how long that is.
@@ -74,10 +75,10 @@ func (p *http2Pool) get(t *transport) (*h2.Conn, *dial, error) {
 	return best, p.dial, nil
 }
 
-// outdated reports whether TLS is spoken otherwise by now: the connections that there are serve until there is one of
-// the new kind. mu is held.
+// outdated reports whether connections begin otherwise by now: those that there are serve until there is one of the
+// new kind. mu is held.
 func (p *http2Pool) outdated(now time.Duration) bool {
-	return p.made != nil && now >= p.again && p.e.secured.outdated(p.made)
+	return now >= p.again && (p.header != p.e.announced().version || p.made != nil && p.e.secured.outdated(p.made))
 }
 
 // withRoom is the connection with the fewest streams of those that take one more, nil if there is none. mu is held.
@@ -123,8 +124,9 @@ func (p *http2Pool) connect(d *dial, t *transport) {
 	defer close(d.done)
 	made, err := p.e.http2Security()
 	var c *h2.Conn
+	of := p.e.announced()
 	if err == nil {
-		c, err = p.e.connectHTTP2(t, p, made)
+		c, err = p.e.connectHTTP2(t, p, made, of)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,9 +139,9 @@ func (p *http2Pool) connect(d *dial, t *transport) {
 		}
 		return
 	}
-	if made != p.made {
+	if made != p.made || of.version != p.header {
 		p.retireAll()
-		p.made = made
+		p.made, p.header = made, of.version
 	} else if old := spread.Old(p.carriers, now); old >= 0 {
 		p.retire(old)
 		p.choice.Replaced()
@@ -215,10 +217,10 @@ func (e *endpoint) http2Security() (*security, error) {
 }
 
 // connectHTTP2 makes a connection to e that speaks HTTP/2.
-func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool, made *security) (*h2.Conn, error) {
+func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool, made *security, of announcement) (*h2.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.life, t.connectTimeout)
 	defer cancel()
-	nc, err := t.dial(ctx, e, e.announced())
+	nc, err := t.dial(ctx, e, of)
 	if err != nil {
 		return nil, err
 	}
