@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"bytes"
+	"strconv"
+	"strings"
 
 	"github.com/abate-go/abate/internal/pathform"
 	"github.com/abate-go/abate/policyfile"
@@ -9,11 +11,11 @@ import (
 
 // settlePath gives the path of the request the form in which it is matched and in which the service gets it. It works
 // in place: the form is never longer. doubt is why two servers may read it in two ways, if such a request is refused
-// where it came in.
+// where it came in. The path of a request to a host that no service has stays as it came: nothing is matched with it.
 func (r *request) settlePath() (doubt string) {
 	listen := r.client.origin().listen
 	rule := r.plane.policies.PathRule(listen)
-	if rule == policyfile.Keep {
+	if rule == policyfile.Keep || r.isForStranger() {
 		return ""
 	}
 	path, query := r.Path, []byte(nil)
@@ -33,6 +35,31 @@ func (r *request) settlePath() (doubt string) {
 		r.Path = append(canonical, query...) // behind it, where it has room
 	}
 	return pathform.Disguise(canonical)
+}
+
+// isForStranger reports whether the request names a host that no service has, and may be passed on.
+func (r *request) isForStranger() bool {
+	from, p, authority := r.client.origin(), r.plane, text(r.Host)
+	switch {
+	case from.listen != "" || p.outside.lists(p.config.PassThrough).pass.Empty():
+		return false
+	case r.Scheme != nil && !from.isSelf(&r.Request):
+	case from.tunnelled == nil && from.original.IsValid():
+		authority = from.meant(authority)
+		if _, listed := p.policies.Listed(from.original.String()); listed {
+			return false
+		}
+	default:
+		return false
+	}
+	var room [300]byte
+	if at := strings.LastIndexByte(authority, ':'); at < 0 || strings.IndexByte(authority[at:], ']') >= 0 {
+		_, port := (&target{scheme: text(r.Scheme), authority: authority}).hostPort()
+		authority = text(strconv.AppendUint(append(append(room[:0], authority...), ':'), uint64(port), 10))
+	}
+	_, listed := p.policies.Listed(authority)
+	_, pinned := p.pinned.Load(authority)
+	return !listed && !pinned
 }
 
 // find finds where the request goes. In a request to a forward proxy the authority of the absolute URI decides,
@@ -80,6 +107,6 @@ func (r *request) leaveFor(to target, path string) bool {
 	if ok {
 		return p.services.leaveBy(&r.route, &d)
 	}
-	lists := p.outside.lists(p.config.Outside)
-	return !lists.pass.Empty() && p.outside.passOn(&r.route, lists.pass, to)
+	lists := p.outside.lists(p.config.PassThrough)
+	return !lists.pass.Empty() && p.outside.passOn(&r.route, lists, to)
 }

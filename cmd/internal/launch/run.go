@@ -98,9 +98,6 @@ func (s *session) tell(format string, args ...any) {
 	}
 }
 
-// anywhere is what strangers may reach through a proxy that only the program beside it uses: what it reaches by itself.
-var anywhere = []string{"*:*", "0.0.0.0/0:*", "::/0:*"}
-
 // open starts the proxy.
 func (s *session) open(sharing proxy.OpenSharing) error {
 	file, err := cli.PolicyFile(s.policy)
@@ -113,16 +110,14 @@ func (s *session) open(sharing proxy.OpenSharing) error {
 	if s.accessLog != cli.Off {
 		c.AccessLog, c.LogAll = slog.New(slog.NewTextHandler(s.stderr, nil)), s.accessLog == "all"
 	}
-	outside := file.Outside
 	if s.strangers == "pass" {
-		outside.PassThrough = anywhere
-		c.Outside = &outside
+		c.PassThrough = cli.Anywhere
 	}
 	if s.proxy, err = proxy.New(c); err != nil {
 		return err
 	}
 	s.services = s.proxy.Policies().Names()
-	s.around = surroundings{tunnels: len(outside.Connect) > 0, metadata: metadata, bases: map[string]string{}}
+	s.around = surroundings{tunnels: len(file.Outside.Connect) > 0, metadata: metadata, bases: map[string]string{}}
 	if err := errors.Join(s.listen(), s.offerBases(), s.writePreload(), s.proxy.Open()); err != nil {
 		s.close()
 		return err

@@ -96,7 +96,7 @@ func redirectedHere(t *testing.T) {
   four: {upstreams: ["http://10.1.1.1:8080"]}
   six: {upstreams: ["http://[fd01::1]:8080"]}
   raw: {upstreams: ["http://raw.test:9090"]}
-outside: {connect: ["10.1.1.1:9090"]}
+outside: {connect: ["10.1.1.1:9090"], passThrough: ["localhost:9090"]}
 `)
 	var printed, complaints bytes.Buffer
 	code := Clients{}.ProxyCommand(t.Context(), []string{"-c", policy, "--print-iptables", "--redirected", "[::]:15006",
@@ -137,6 +137,16 @@ outside: {connect: ["10.1.1.1:9090"]}
 		if resp.Body.Close(); string(body) != want {
 			t.Errorf("%s: %s, want %s", url, body, want)
 		}
+	}
+	forged, err := http.NewRequestWithContext(t.Context(), "GET", "http://10.1.1.1:9090/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged.Host = "localhost:9090" // the list has the name, and says nothing of 10.1.1.1
+	if resp, err := client.Do(forged); err != nil || resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a Host that is not that of the address: %v %v", resp, err)
+	} else {
+		resp.Body.Close()
 	}
 	c, err := net.Dial("tcp", "10.1.1.1:9090")
 	if err != nil {
