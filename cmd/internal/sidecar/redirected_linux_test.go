@@ -182,6 +182,9 @@ func TestRulesRedirectThePortsOfTheServices(t *testing.T) {
 		&errs); code != 0 {
 		t.Fatalf("%d %s", code, &errs)
 	}
+	if !strings.Contains(out.String(), "# Over IPv6 they are refused: --redirected [::]:15006 takes those, too.\n") {
+		t.Errorf("nothing is said of IPv6:\n%s", &out)
+	}
 	for _, program := range []string{"iptables", "ip6tables"} {
 		want := program + " -t nat -N ABATE\n" + program + " -t nat -A ABATE -m owner --uid-owner 7 -j RETURN\n" + program +
 			" -t nat -A ABATE -p tcp -m multiport --dports 80,8080,9000 -j REDIRECT --to-ports 15006\n" + program +
