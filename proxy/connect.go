@@ -166,7 +166,8 @@ func (p *plane) carry(t *tunnel, early []byte) int64 {
 func (x *exchange) screenOriginal() *screen {
 	r := &x.req
 	to := r.client.origin().original
-	return &screen{r.plane.outside.lists(r.plane.config.PassThrough).connect, "outside.connect", to.Addr().String(), to.Port()}
+	list := r.plane.outside.lists(r.plane.config.PassThrough).connect
+	return &screen{list, "outside.connect", to.Addr().String(), to.Port()}
 }
 
 // dialOriginal makes a connection to where a redirected one was meant for.

@@ -13,7 +13,8 @@ import (
 
 func TestProgramGetsWhatItsRuntimeNeeds(t *testing.T) {
 	env, notes := launch.Environment("127.0.0.1:1234", false, []string{"pay.test:80", "10.0.0.7:8080"}, []string{
-		"NO_PROXY=corp.example,other.example", "PATH=/bin", "http_proxy=http://old:1", "no_proxy=.test,10.0.0.0/8,other.example,pay.test:81",
+		"NO_PROXY=corp.example,other.example", "PATH=/bin", "http_proxy=http://old:1",
+		"no_proxy=.test,10.0.0.0/8,other.example,pay.test:81",
 		"NODE_OPTIONS=--inspect",
 		"JAVA_TOOL_OPTIONS=-Xmx1g", "HTTPS_PROXY=http://corp:3128"})
 	got := map[string]string{}

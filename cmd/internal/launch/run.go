@@ -284,7 +284,8 @@ func (s *session) run(ctx context.Context, stdout io.Writer) int {
 	stop()
 	<-seen
 	if n := around.leftAfter(parting); n > 0 {
-		s.say("what the program has started goes on (processes: %d), and the proxy ends: its calls through it fail from now on", n)
+		s.say("what the program has started goes on (processes: %d), and the proxy ends: its calls through it fail from "+
+			"now on", n)
 	}
 	for _, line := range s.tally.report(s.services(), s.proxy.Outside()) {
 		s.tell("%s", line)

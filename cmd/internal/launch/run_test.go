@@ -112,9 +112,10 @@ func TestExitCodeIsTheProgramsOwn(t *testing.T) {
 }
 
 func TestWhatIsWrongWithTheWordsIsSaidAtOnce(t *testing.T) {
-	code, _, errs := run(t, nil, "--grace", "0s", "--strangers", "perhaps", "--env", "1A=x", "--env", "A=x", "--env", "A=y", "--admin", "nowhere",
-		"node", "app.js")
-	for _, want := range []string{"--grace", "--strangers", "NAME=SERVICE", "A is given twice", "--admin", "write -- before the program",
+	code, _, errs := run(t, nil, "--grace", "0s", "--strangers", "perhaps", "--env", "1A=x", "--env", "A=x", "--env",
+		"A=y", "--admin", "nowhere", "node", "app.js")
+	for _, want := range []string{"--grace", "--strangers", "NAME=SERVICE", "A is given twice", "--admin",
+		"write -- before the program",
 		"no policy file"} {
 		if code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("code %d without a word of %s: %s", code, want, errs)
