@@ -118,6 +118,7 @@ func (g *guardedCall) attempt(until time.Duration) {
 	g.reached = g.reached || a.sent
 	if err == nil && g.req.rpc && !a.verdict.known {
 		g.got, g.delivered = a, true
+		core.AnswerBegan(&g.machine, core.Now())
 		return
 	}
 	o := g.judge(a, err)

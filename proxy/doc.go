@@ -62,11 +62,12 @@
 // which it was.
 //
 // gRPC (verdict.go) is HTTP/2 whose verdict stands at the end, in grpc-status. An attempt that ended without a message
-// is judged like an answer of HTTP, and may be repeated. With its first message the answer goes on to the client; the
-// guard hears at the end how it was. The head is held back until then, for headWait at most, while the call could
-// still be repeated. What a stream sends is kept that long too, up to MaxBufferedBody. attemptTimeout bounds the wait
-// for the head; the policy's timeout, the gate's and the client's own deadline bound all, streams too, and the
-// service hears in grpc-timeout what is left. What the proxy says by itself it says in gRPC (grpc_answer.go). A route
-// whose path is a method is that method's policy. At a gate, a call holds its slot to its end if that follows the
-// first message at once; a stream gives it back soon after its first message.
+// is judged like an answer of HTTP, and may be repeated. With its first message the answer goes on to the client: a
+// success, as the head of an answer of HTTP is, of which the guard hears at the end how it was. The head is held back
+// until then, for headWait at most, while the call could still be repeated. What a stream sends is kept that long too,
+// up to MaxBufferedBody. attemptTimeout bounds the wait for the head; the policy's timeout, the gate's and the client's
+// own deadline bound all, streams too, and the service hears in grpc-timeout what is left. What the proxy says by
+// itself it says in gRPC (grpc_answer.go). A route whose path is a method is that method's policy. At a gate, a call
+// holds its slot to its end if that follows the first message at once; a stream gives it back soon after its first
+// message.
 package proxy

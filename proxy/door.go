@@ -41,7 +41,7 @@ func (d *door) serve() error {
 		case err == nil:
 			pause = 0
 			d.takeSlot()
-			go d.welcome(nc)
+			d.lobby.hosts.receive(guest{d, nc})
 		case d.draining.Load():
 			return nil
 		case errors.Is(err, net.ErrClosed):

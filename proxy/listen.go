@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,7 +20,8 @@ import (
 // closed, unless it is another's by then.
 func Listen(address string) (net.Listener, error) {
 	if !strings.HasPrefix(address, "unix:") {
-		return net.Listen("tcp", address)
+		l := net.ListenConfig{KeepAlive: inheritedKeepAlive, Control: keepAlive}
+		return l.Listen(context.Background(), "tcp", address)
 	}
 	path, mode, ok := policyfile.Socket(address)
 	if !ok {

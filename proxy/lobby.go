@@ -23,6 +23,7 @@ type lobby struct {
 	standing  int           // that wait for a slot
 	stood     uint64        // that have had to
 	freed     chan struct{} // told when one has gone
+	hosts     hosts
 	idle      chan struct{} // closed when draining and the last client has gone
 }
 
@@ -30,6 +31,7 @@ func (l *lobby) init(p *plane) {
 	c := &p.config
 	l.plane, l.doors, l.clients = p, map[*door]struct{}{}, map[*clientConn]struct{}{}
 	l.freed, l.idle = make(chan struct{}, 1), make(chan struct{})
+	l.hosts.next, l.hosts.end = make(chan guest), l.idle
 	l.http2 = h2.Config{
 		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout,
 		IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout,

@@ -59,8 +59,7 @@ func (t *transfer) splice() (moved bool, err error) {
 }
 
 // switches passes on the answer to a request for another protocol, if it is one that ends HTTP, or would seem to a
-// client
-// of HTTP/2 to do so.
+// client of HTTP/2 to do so.
 func (t *transfer) switches() bool {
 	a := t.from
 	switch {
@@ -81,18 +80,20 @@ func (t *transfer) tunnel() {
 	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Path} {
 		*b = bytes.Clone(*b) // for the access log: they lie in the input
 	}
-	up, begun := takeOver(a)
-	var client net.Conn
-	var early []byte
+	// The head of the answer lies in memory that takeOver gives away.
+	var answer []byte
 	if r.client.multiplexed() {
 		t.reply.respond(head{status: http.StatusOK, fields: without(a.resp.Fields, "sec-websocket-accept"), length: -1})
 		r.client.flush()
-		client, early = r.client.takeOver()
 	} else {
 		t.reply.status = http.StatusSwitchingProtocols
-		client, early = r.client.takeOver()
+		answer = t.switched()
+	}
+	up, begun := takeOver(a)
+	begun = append(answer, begun...)
+	client, early := r.client.takeOver()
+	if answer != nil {
 		client.SetWriteDeadline(r.plane.clock.time(later(core.Now(), r.plane.config.StallTimeout)))
-		begun = append(t.switched(), begun...)
 	}
 	through := &tunnel{client: client, service: up, stall: r.plane.config.StallTimeout}
 	if !r.plane.tunnels.open(through) {

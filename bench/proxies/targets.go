@@ -18,6 +18,7 @@ const (
 	direct   = "direct"
 	nginx    = "nginx"
 	haproxy  = "haproxy"
+	envoy    = "envoy"
 	stdlib   = "httputil"
 	fast     = "fasthttp"
 	ourProxy = "abate"
@@ -38,6 +39,7 @@ var allTargets = []target{
 	{name: direct},
 	{name: nginx, program: "nginx", argv: nginxCommand},
 	{name: haproxy, program: "haproxy", argv: haproxyCommand},
+	{name: envoy, argv: envoyCommand},
 	{name: stdlib, argv: part(stdlib)},
 	{name: fast, argv: part(fast)},
 	{name: ourProxy, argv: abateCommand},
@@ -73,6 +75,20 @@ func haproxyCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
 	}
 	path, err := l.write("haproxy.cfg", config(addr, upstream, m.clients))
 	return []string{"haproxy", "-db", "-f", path}, err
+}
+
+// envoyCommand: --concurrency is the number of its threads.
+func envoyCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
+	self, err := program.Envoy()
+	if err != nil {
+		return nil, err
+	}
+	text, err := envoyConfig(m, addr, upstream)
+	if err != nil {
+		return nil, err
+	}
+	path, err := l.write("envoy.yaml", text)
+	return []string{self, "-c", path, "--concurrency", "2", "--disable-hot-restart", "--log-level", "error"}, err
 }
 
 func abateCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
@@ -130,6 +146,10 @@ func (l *lab) available(t target) error {
 		if err := program.Installed(t.program); err != nil {
 			return err
 		}
+	}
+	if t.name == envoy {
+		_, err := program.Envoy()
+		return err
 	}
 	if t.name == ourProxy || t.name == ingress || t.name == traced {
 		return l.buildAbate()

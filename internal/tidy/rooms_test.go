@@ -20,7 +20,7 @@ type room struct {
 var rooms = map[string][]room{
 	"proxy": {
 		{"the wire", "backlog_linux backlog_other buffer clock config fields grpcstatus lendingconn " +
-			"credentials listen loglines mark_linux mark_other sharing socket_blind socket_linux " +
+			"credentials listen listen_linux listen_other loglines mark_linux mark_other sharing socket_blind socket_linux " +
 			"socket_other socket_unix streamconn tunnel watched"},
 		{"services", "approach checkup checkupmetrics endpoint finding fleet http2_pool outside pool post question route " +
 			"screen secrets transport upstreamconn upstreamslots"},
@@ -35,7 +35,7 @@ var rooms = map[string][]room{
 		{"the transfer", "degrade keyedpass transfer transfer_grpc transfer_raw"},
 		{"the exchange", "accesslog callspan claim connect exchange ingress outcome"},
 		{"clients", "clientsocket conn conn_client http2 http2_tunnel output redirected requestbody"},
-		{"the lobby", "announced clientslots discoverymetrics door lobby metrics tunnelmetrics"},
+		{"the lobby", "announced clientslots discoverymetrics door hosts lobby metrics tunnelmetrics"},
 		{"administration", "admin adminauth admingates adminoutside adminpage entrances health instances " +
 			"profiles"},
 		{"the proxy", "doc proxy"},
