@@ -54,11 +54,12 @@ func (t *tally) observer(service string) abate.Observer {
 func (t *tally) any(services []string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(services, func(s string) bool { return t.calls[s] != nil && t.calls[s].calls > 0 })
+	return slices.ContainsFunc(t.withFormer(services), func(s string) bool { return t.calls[s] != nil && t.calls[s].calls > 0 })
 }
 
 // sees notes connections of the program that go past the proxy, and returns a line for each service that is new there.
-func (t *tally) sees(found []netip.AddrPort, of map[netip.AddrPort]string, bases map[string]string) (lines []string) {
+func (t *tally) sees(found []netip.AddrPort, of map[netip.AddrPort]string, bases map[string]string) []string {
+	var lines []string
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, at := range found {
@@ -95,6 +96,7 @@ func silence(after string, watching, strangers bool) string {
 func (t *tally) report(services []string, out proxy.Outside) (lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	services = t.withFormer(services)
 	var used, silent []string
 	for _, s := range services {
 		n := t.calls[s]
@@ -110,8 +112,8 @@ func (t *tally) report(services []string, out proxy.Outside) (lines []string) {
 	}
 	switch {
 	case len(used) == 0 && len(t.past) == 0 && len(out.PassThrough) > 0:
-		lines = append(lines, "no call to a service of the policy file went through the proxy: the program made none, called "+
-			"them by other names, or went past it unseen")
+		lines = append(lines, "no call to a service of the policy file went through the proxy: the program made none, "+
+			"called them by other names, or went past it unseen")
 	case len(used) == 0 && len(t.past) == 0:
 		lines = append(lines, "no call went through the proxy: the program made none, or went past it unseen")
 	case len(used) > 0:
@@ -127,6 +129,18 @@ func (t *tally) report(services []string, out proxy.Outside) (lines []string) {
 		lines = append(lines, few(silent)+": none: the program did not call, or did not use the proxy")
 	}
 	return append(lines, outsideLines(out)...)
+}
+
+// withFormer adds what was called and is no service of the policy file any more. mu is held.
+func (t *tally) withFormer(services []string) []string {
+	all := slices.Clone(services)
+	for name, n := range t.calls {
+		if n.calls > 0 && !strings.HasPrefix(name, "(") && !slices.Contains(services, name) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all[len(services):])
+	return all
 }
 
 func retriesOf(n int) string {

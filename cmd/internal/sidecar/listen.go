@@ -44,8 +44,8 @@ func (f *proxyFlags) checkAddresses() {
 	f.config.ListenTLS.MinVersion, f.config.AdminTLS.MinVersion = f.tlsMin, f.tlsMin
 }
 
-// letPass has requests to hosts of no service go on, if they are to. Only the program beside the proxy may have that: it
-// gets no further through the proxy than it does by itself, and from elsewhere others would.
+// letPass has requests to hosts of no service go on, if they are to. Only the program beside the proxy may have that:
+// it gets no further through the proxy than it does by itself, and from elsewhere others would.
 func (f *proxyFlags) letPass() {
 	host, _, _ := net.SplitHostPort(f.listen)
 	at, _ := netip.ParseAddr(host)
