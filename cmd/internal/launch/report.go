@@ -54,7 +54,8 @@ func (t *tally) observer(service string) abate.Observer {
 func (t *tally) any(services []string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.withFormer(services), func(s string) bool { return t.calls[s] != nil && t.calls[s].calls > 0 })
+	called := func(s string) bool { return t.calls[s] != nil && t.calls[s].calls > 0 }
+	return slices.ContainsFunc(t.withFormer(services), called)
 }
 
 // sees notes connections of the program that go past the proxy, and returns a line for each service that is new there.
