@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -52,14 +53,22 @@ func (r *request) isForStranger() bool {
 	default:
 		return false
 	}
-	var room [300]byte
-	if at := strings.LastIndexByte(authority, ':'); at < 0 || strings.IndexByte(authority[at:], ']') >= 0 {
-		_, port := (&target{scheme: text(r.Scheme), authority: authority}).hostPort()
-		authority = text(strconv.AppendUint(append(append(room[:0], authority...), ':'), uint64(port), 10))
+	if _, listed := p.policies.Listed(authority); listed {
+		return false
 	}
-	_, listed := p.policies.Listed(authority)
+	if _, ok := p.policies.Forward(cmp.Or(text(r.Scheme), "http"), authority, "/"); ok {
+		return false // as for most without a port: what follows costs memory
+	}
+	if at := strings.LastIndexByte(authority, ':'); at < 0 || strings.IndexByte(authority[at:], ']') >= 0 {
+		var room [300]byte
+		_, port := (&target{scheme: text(r.Scheme), authority: authority}).hostPort()
+		full := strconv.AppendUint(append(append(room[:0], authority...), ':'), uint64(port), 10)
+		if _, listed := p.policies.Listed(text(full)); listed {
+			return false
+		}
+	}
 	_, pinned := p.pinned.Load(authority)
-	return !listed && !pinned
+	return !pinned
 }
 
 // find finds where the request goes. In a request to a forward proxy the authority of the absolute URI decides,
