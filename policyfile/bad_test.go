@@ -504,8 +504,8 @@ var mistakes = map[string][]string{
 		`:5:120: service "c", tls.peers[3]: "spiffe://c/*/d" is no identity; allowed: a SPIFFE ID, for ` +
 			`example "spiffe://example.org/payments" or "spiffe://example.org/*", or a DNS name`,
 		`:6:19: service "d", upstreams[0]: "https+unix:run/d.sock" is not a base URL; allowed: unix, ` +
-			`http+unix, https+unix or h2c+unix with the path of a socket and perhaps ?host=NAME, for example ` +
-			`"unix:/run/payments.sock"`,
+			`http+unix, https+unix or h2c+unix with the path of a socket, of at most 103 bytes, and perhaps ?host=NAME, ` +
+			`for example "unix:/run/payments.sock"`,
 		`:6:50: service "d", tls.certificate: is missing; set certificate and key together`,
 	},
 	"protect-tls-half": {

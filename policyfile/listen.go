@@ -6,20 +6,19 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/abate-go/abate/internal/upstream"
 )
 
 // SocketMode is the mode of a Unix socket whose address says none: its user and group may connect.
 const SocketMode fs.FileMode = 0o660
-
-// maxSocketPath is what fits into the address of a socket on every system: 104 bytes on some, with a zero at the end.
-const maxSocketPath = 103
 
 // Socket reads an address to listen on that is a Unix socket: "unix:/run/abate.sock", perhaps with "?mode=0660". ok is
 // false if it is none.
 func Socket(listen string) (path string, mode fs.FileMode, ok bool) {
 	u, err := url.Parse(listen)
 	if err != nil || u.Scheme != "unix" || u.Host != "" || u.Fragment != "" || len(u.Path) < 2 || u.Path[0] != '/' ||
-		strings.HasSuffix(u.Path, "/") || len(u.Path) > maxSocketPath {
+		strings.HasSuffix(u.Path, "/") || len(u.Path) > upstream.LongestSocket {
 		return "", 0, false
 	}
 	query := u.Query()

@@ -22,7 +22,8 @@ type approach struct {
 // announcement is none.
 type announcement struct {
 	version     int
-	source, dst netip.AddrPort // zero if they are not known, or the connection serves many
+	source, dst netip.AddrPort // zero if they are not known
+	client      *herald        // nil if the connection serves many, or is the proxy's own
 }
 
 // to begins a connection with it.
@@ -31,7 +32,8 @@ func (a announcement) to(nc net.Conn, until time.Time) error {
 		return nil
 	}
 	nc.SetWriteDeadline(until)
-	_, err := nc.Write(proxyproto.Append(nil, proxyproto.Header{Source: a.source, Destination: a.dst}, a.version))
+	_, err := nc.Write(proxyproto.Append(nil, proxyproto.Header{Local: a.client == nil, Source: a.source,
+		Destination: a.dst}, a.version))
 	nc.SetWriteDeadline(time.Time{})
 	return err
 }

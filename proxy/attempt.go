@@ -64,7 +64,7 @@ func (a *answer) send(ctx context.Context, n int) error {
 	}
 	of := a.req.client.origin().announced(e.secured.by.Load().proxyProtocol)
 	for {
-		c := e.pool.get(of)
+		c := e.idle(of)
 		kept := c != nil
 		if !kept {
 			var err error
@@ -75,12 +75,21 @@ func (a *answer) send(ctx context.Context, n int) error {
 		a.conn = c
 		err := a.roundTripUnder(ctx)
 		if err != errStale || !kept {
-			return err
+			return a.heard(err, kept)
 		}
 		a.conn = nil
 		c.nc.Close()
 		c.in.put()
 	}
+}
+
+// heard is what the error of a round trip means.
+func (a *answer) heard(err error, kept bool) error {
+	if c := a.conn; err == nil || kept || c.security == nil || len(c.in.unread()) > 0 || !turnedAway(err) {
+		return err
+	}
+	a.sent = false
+	return &handshakeError{a.to.addr, err}
 }
 
 // roundTripUnder is roundTrip for an attempt that ends with ctx, unless it is alone.

@@ -114,6 +114,7 @@ type origin struct {
 	source, dst netip.AddrPort // of the client's connection, or what a trusted proxy says of it; zero if not known
 
 	upstreamSlots atomic.Int32 // that the connection has
+	herald        herald       // of it, for PROXY headers
 }
 
 // isSelf reports whether an absolute URI names the address at which the proxy got it.
@@ -146,7 +147,7 @@ func (o *origin) announced(version int) announcement {
 	if version == 0 {
 		return announcement{}
 	}
-	return announcement{version, o.source, o.dst}
+	return announcement{version, o.source, o.dst, &o.herald}
 }
 
 // glance is how often a wait looks whether the client has left.

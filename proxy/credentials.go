@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type paper struct {
 	file        string
 	authorities bool
 	from, until time.Time // of the one that is valid for longest
+	others      []paper   // in the same file: one that is valid is enough
 }
 
 // outOfDateError is a file whose certificate is of no use now, though it can be read.
@@ -45,6 +47,9 @@ func (c *credentials) current() error {
 }
 
 func (p *paper) valid(now time.Time) error {
+	if slices.ContainsFunc(p.others, func(o paper) bool { return o.valid(now) == nil }) {
+		return nil
+	}
 	what := "certificate"
 	if p.authorities {
 		what = "authorities"
@@ -153,6 +158,7 @@ func (c *credentials) trust(path string) (*x509.CertPool, error) {
 	pool, p := x509.NewCertPool(), paper{file: path, authorities: true}
 	for _, a := range all {
 		pool.AddCert(a)
+		p.others = append(p.others, paper{from: a.NotBefore, until: a.NotAfter})
 		if a.NotAfter.After(p.until) {
 			p.from, p.until = a.NotBefore, a.NotAfter
 		}
@@ -205,10 +211,11 @@ func (c *credentials) expect(peers []string) {
 		}
 		leaf := s.PeerCertificates[0]
 		if _, err := leaf.Verify(x509.VerifyOptions{Roots: c.config.RootCAs, Intermediates: rest}); err != nil {
-			return err
+			return &tls.CertificateVerificationError{UnverifiedCertificates: s.PeerCertificates, Err: err}
 		}
 		if !identity.Shows(leaf, peers) {
-			return fmt.Errorf("the server is %s, not one of %s", identity.Names(leaf), strings.Join(peers, ", "))
+			return &tls.CertificateVerificationError{UnverifiedCertificates: s.PeerCertificates, Err: fmt.Errorf(
+				"the server is %s, not one of %s", identity.Names(leaf), strings.Join(peers, ", "))}
 		}
 		return nil
 	}

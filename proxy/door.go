@@ -27,9 +27,16 @@ type door struct {
 	// who begins a connection with a PROXY header; nil for nobody
 	announces atomic.Pointer[func(netip.Addr) bool]
 	draining  atomic.Bool
+	asked     *admission // by the last review; under mu of the lobby
 	// service is whose calls come in here alone; redirects has the firewall send connections here.
 	service   string
 	redirects bool
+}
+
+// isLost reports whether the file of the door's Unix socket has gone.
+func (d *door) isLost() bool {
+	s, ok := d.l.(*socketFile)
+	return ok && s.lost()
 }
 
 // serve takes clients until the door is closed, and returns nil then.
@@ -112,6 +119,7 @@ func (d *door) welcome(nc net.Conn) {
 	}
 	l.enter(c)
 	defer l.leave(c)
+	defer c.from.herald.leave()
 	defer c.contain()
 	if announces := d.announces.Load(); announces != nil && (*announces)(c.from.peer) && !c.isAnnounced() ||
 		secure != nil && !c.handshake() {

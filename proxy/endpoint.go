@@ -54,6 +54,18 @@ func newEndpoint(at place, by *approach) *endpoint {
 	return e
 }
 
+// idle takes a kept connection that began with what is to be said of the client, and is what a new one would be; nil
+// for none.
+func (e *endpoint) idle(of announcement) *upstreamConn {
+	for {
+		c := e.pool.get(of)
+		if c == nil || e.fresh(c) {
+			return c
+		}
+		c.nc.Close()
+	}
+}
+
 // fresh reports whether a connection is what a new one would be.
 func (e *endpoint) fresh(c *upstreamConn) bool { return !e.secured.outdated(c.security) }
 

@@ -64,6 +64,7 @@ func (e *entrances) begin() error {
 		return errors.Join(problems...)
 	}
 	e.open = true
+	e.lobby.review()
 	return nil
 }
 
@@ -119,7 +120,8 @@ func (e *entrances) follow(refresh func() []error) {
 		e.closeDoors(e.plane.policies.Listens()) // first: an address that comes may be a wider one of those that go
 		problems = append(problems, e.openDoors()...)
 	}
-	e.tell(problems)
+	e.lobby.review()
+	e.tell(append(problems, e.lobby.lost()...))
 }
 
 // tell logs problems that are new, and those that are over. mu is held.
@@ -157,6 +159,10 @@ func (e *entrances) openDoors() (problems []error) {
 		if err != nil {
 			problems = append(problems, err)
 			continue
+		}
+		if d := e.doors[listen]; d != nil && d.isLost() { // somebody has removed its file: it comes back
+			delete(e.doors, listen)
+			d.retire()
 		}
 		if d := e.doors[listen]; d != nil {
 			d.secure.Store(secure)

@@ -175,7 +175,7 @@ func (s *service) close() {
 func (s *service) sweep(then time.Duration) {
 	if f := s.fleet.Load(); f != nil {
 		for _, e := range f.endpoints {
-			e.pool.sweep(then)
+			e.pool.sweep(then, e.fresh)
 			e.http2.sweep(then)
 		}
 	}

@@ -75,6 +75,12 @@ type socketFile struct {
 	once sync.Once
 }
 
+// lost reports whether the file has gone, or is another's: then nobody can connect any more.
+func (s *socketFile) lost() bool {
+	now, err := os.Lstat(s.path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, s.file)
+}
+
 // Close removes the file first: as long as this process listens, whoever finds the file leaves it alone.
 func (s *socketFile) Close() error {
 	s.once.Do(func() {

@@ -66,6 +66,8 @@ func (e *endpoint) askHTTP(ctx context.Context, t *transport, c *check.Config, u
 	for {
 		answer, err := http.ReadResponse(in, nil)
 		switch {
+		case turnedAway(err):
+			return 0, "", &handshakeError{e.addr, err}
 		case err != nil:
 			return 0, "", err
 		case answer.StatusCode/100 == 1:

@@ -35,7 +35,7 @@ func (c redirected) findOriginal() bool {
 	case c.plane.tunnels.own(c.sock.nc.RemoteAddr().String()):
 		why = "it comes from this proxy: the rules of the firewall have to leave its user out"
 	default:
-		c.from.original = to
+		c.from.original, c.from.dst = to, to
 		return true
 	}
 	c.strayed(why)

@@ -251,3 +251,45 @@ func TestAClientThatLeavesASocketIsNoticed(t *testing.T) {
 	nc.Close()
 	soon(t, "it is given up", ended)
 }
+
+// Whoever tidies up /tmp, or /run, does not take the service away for good.
+func TestASocketFileThatWasRemovedComesBack(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
+	out, in := socketPath(t), socketPath(t)
+	up := mirror(t)
+	var said lockedBuffer
+	r := start(t, single([]string{up.url})+strings.Replace(guardOf(up.url), "127.0.0.1:0", "unix:"+in, 1), logTo(&said))
+	if err := r.proxy.Open(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := proxy.Listen("unix:" + out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- r.proxy.Serve(l) }()
+	for _, path := range []string{out, in} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "it is there", func() bool {
+		nc, err := net.Dial("unix", in)
+		if err != nil {
+			return false
+		}
+		defer nc.Close()
+		a, err := askTLS(nc, "/")
+		return err == nil && a.status == 200
+	})
+	// that of a flag belongs to whoever has made the listener
+	eventually(t, "it is said", func() bool {
+		return strings.Contains(said.String(), "unix:"+out+": its file has been removed, so nobody can connect")
+	})
+	r.shutdown()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}

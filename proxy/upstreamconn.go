@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -55,13 +54,9 @@ func (e *endpoint) connect(ctx context.Context, t *transport, of announcement, n
 		nc.Close()
 		return nil, err
 	}
-	secure := tls.Client(nc, c.security.http1)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		nc.Close()
-		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("the server ended it: %w", io.ErrUnexpectedEOF)
-		}
-		return nil, fmt.Errorf("TLS handshake with %s: %w", e.addr, err)
+	secure, err := e.shake(ctx, nc, c.security.http1)
+	if err != nil {
+		return nil, err
 	}
 	c.nc, c.tcp = secure, nil
 	return c, nil

@@ -86,8 +86,8 @@ func (v *Errors) Upstreams(urls []string) {
 		}
 		fix := `allowed: http, https or h2c with a host, for example "http://payments:8080"`
 		if strings.Contains(raw, "unix:") {
-			fix = `allowed: unix, http+unix, https+unix or h2c+unix with the path of a socket and perhaps ?host=NAME, ` +
-				`for example "unix:/run/payments.sock"`
+			fix = `allowed: unix, http+unix, https+unix or h2c+unix with the path of a socket, of at most 103 bytes, ` +
+				`and perhaps ?host=NAME, for example "unix:/run/payments.sock"`
 		}
 		v.Add(fmt.Sprintf("upstreams[%d]", i), strconv.Quote(raw)+" is not a base URL", fix)
 	}

@@ -22,8 +22,8 @@ var rooms = map[string][]room{
 		{"the wire", "backlog_linux backlog_other buffer clock config fields grpcstatus lendingconn " +
 			"credentials listen listen_linux listen_other loglines mark_linux mark_other sharing socket_blind socket_linux " +
 			"socket_other socket_unix streamconn tunnel watched"},
-		{"services", "approach checkup checkupmetrics endpoint finding fleet http2_pool outside pool post question route " +
-			"screen secrets transport upstreamconn upstreamslots"},
+		{"services", "approach checkup checkupmetrics endpoint finding fleet handshake http2_pool outside pool post " +
+			"question route screen secrets transport upstreamconn upstreamslots"},
 		{"the plane", "plane"},
 		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers " +
 			"traced"},

@@ -16,6 +16,10 @@ type URL struct {
 	port   string
 }
 
+// LongestSocket is how long the path of a Unix socket may be, in bytes, so that it fits into an address on every
+// system: 104 on some, with a zero at the end.
+const LongestSocket = 103
+
 // Parse reads a base URL, such as "https://payments:8443/v2", or "unix:/run/payments.sock" for HTTP over a Unix socket.
 // "https+unix:" and "h2c+unix:" are the other schemes there, and "?host=payments" is the Host that the service expects;
 // without it that is localhost. ok is false if raw is none of these.
@@ -35,6 +39,7 @@ func Parse(raw string) (u URL, ok bool) {
 		host := query.Get("host")
 		query.Del("host")
 		if parsed.Host != "" || len(query) > 0 || len(parsed.Path) < 2 || parsed.Path[0] != '/' ||
+			len(parsed.Path) > LongestSocket ||
 			strings.ContainsAny(host, "/ @?#\r\n") {
 			return URL{}, false
 		}

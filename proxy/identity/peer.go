@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/x509"
 	"strings"
 )
@@ -34,8 +35,8 @@ func Names(c *x509.Certificate) string {
 	for _, u := range c.URIs {
 		all = append(all, u.String())
 	}
-	if all = append(all, c.DNSNames...); len(all) == 0 {
-		return c.Subject.CommonName
+	if all = append(all, c.DNSNames...); len(all) > 0 {
+		return strings.Join(all, ", ")
 	}
-	return strings.Join(all, ", ")
+	return cmp.Or(c.Subject.CommonName, "one without a name")
 }

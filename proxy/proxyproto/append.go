@@ -6,9 +6,8 @@ import (
 	"strconv"
 )
 
-// Append appends h as a header of version 1 or 2. Addresses of two kinds are both written as those of IPv6. A source
-// that is not known is written as nobody's: the connection is then the proxy's own, or in version 1 that of somebody
-// unknown.
+// Append appends h as a header of version 1 or 2. Addresses of two kinds are both written as those of IPv6. Version 1
+// has no word for the proxy's own connections: they are those of somebody unknown.
 func Append(dst []byte, h Header, version int) []byte {
 	src, to := plain(h.Source), plain(h.Destination)
 	known := src.IsValid() && !h.Local
@@ -24,8 +23,10 @@ func Append(dst []byte, h Header, version int) []byte {
 	}
 	dst = append(dst, signature...)
 	switch {
-	case !known:
+	case h.Local:
 		return append(dst, 0x20, 0, 0, 0)
+	case !known:
+		return append(dst, 0x21, 0, 0, 0)
 	case four:
 		dst = append(dst, 0x21, 0x11, 0, 12)
 		one, two := src.Addr().As4(), to.Addr().As4()

@@ -107,20 +107,21 @@ func parseBinary(b []byte) (h Header, more int, err error) {
 	}
 	command, family, length := b[12], b[13], int(binary.BigEndian.Uint16(b[14:]))
 	size, known := addresses[family]
+	h.Local = command == 0x20 // what follows is to be ignored then, the family too
 	switch {
 	case command != 0x20 && command != 0x21:
 		return h, 0, fmt.Errorf("a PROXY header has version and command %#02x", command)
-	case !known:
+	case !known && !h.Local:
 		return h, 0, fmt.Errorf("a PROXY header has family and protocol %#02x", family)
 	case fixed+length > MaxLength:
 		return h, 0, fmt.Errorf("a PROXY header has %d bytes, at most %d are read", fixed+length, MaxLength)
-	case command == 0x21 && length < size:
+	case length < size && !h.Local:
 		return h, 0, fmt.Errorf("a PROXY header has %d bytes of addresses, its family needs %d", length, size)
 	case len(b) < fixed+length:
 		return h, fixed + length - len(b), nil
 	}
-	if h.Local = command == 0x20; h.Local {
-		return h, 0, nil // what follows is to be ignored
+	if h.Local {
+		return h, 0, nil
 	}
 	if err := extensions(b, fixed+size); err != nil {
 		return Header{}, 0, err

@@ -42,6 +42,7 @@ func TestHeadersAreReadToTheirEndAndNoFurther(t *testing.T) {
 		{"local", sig + "\x20\x00\x00\x00", "local", ""},
 		{"local with addresses", sig + "\x20\x11\x00\x0c" + v4, "local", ""},
 		{"local with rubbish", sig + "\x20\x11\x00\x02xx", "local", ""},
+		{"local of a family that nobody knows", sig + "\x20\x99\x00\x02xx", "local", ""},
 		{"unspecified", sig + "\x21\x00\x00\x00", "", ""},
 		{"a Unix socket", sig + "\x21\x31\x00\xd8" + strings.Repeat("x", 216), "", ""},
 		{"a datagram", sig + "\x21\x12\x00\x0c" + v4, "", ""},
@@ -145,7 +146,7 @@ func TestWhatIsWrittenIsReadAsItWas(t *testing.T) {
 				want = netip.MustParseAddrPort("[fe80::1]:80")
 			}
 			if err != nil || n != len(text) || got.Source != want || got.Source.IsValid() && h.Destination.IsValid() &&
-				got.Destination != h.Destination || !h.Source.IsValid() && version == 2 && !got.Local {
+				got.Destination != h.Destination || version == 2 && got.Local != h.Local {
 				t.Errorf("version %d: %+v is %q is %+v, %v", version, h, text, got, err)
 			}
 		}
@@ -173,7 +174,8 @@ func FuzzParse(f *testing.F) {
 		}
 		for version := 1; version <= 2; version++ {
 			again, m, err := read(t, proxyproto.Append(nil, h, version))
-			if err != nil || m < 0 || again.Source != h.Source || again.Destination != h.Destination {
+			if err != nil || m < 0 || again.Source != h.Source || again.Destination != h.Destination ||
+				version == 2 && again.Local != h.Local {
 				t.Fatalf("%+v is written as %+v, %v", h, again, err)
 			}
 		}

@@ -17,12 +17,8 @@ import (
 
 // checkAddresses finds what is wrong with the flags about where to listen.
 func (f *proxyFlags) checkAddresses() {
-	if f.listen != cli.Off && !isListen(f.listen) {
-		f.wrong("--listen %q is not an address: write host:port, for example 127.0.0.1:15001, unix:/PATH, or off", f.listen)
-	}
-	if f.admin != cli.Off && !isListen(f.admin) {
-		f.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, unix:/PATH, or off", f.admin)
-	}
+	f.checkListen("--listen", f.listen, "127.0.0.1:15001")
+	f.checkListen("--admin", f.admin, "127.0.0.1:15000")
 	if f.redirected != cli.Off && !cli.IsAddress(f.redirected) {
 		f.wrong("--redirected %q is not an address: write host:port, for example 127.0.0.1:15006, or off", f.redirected)
 	}
@@ -60,6 +56,17 @@ func (f *proxyFlags) letPass() {
 			"or list hosts in outside.passThrough")
 	default:
 		f.config.PassThrough = cli.Anywhere
+	}
+}
+
+func (f *proxyFlags) checkListen(flag, addr, example string) {
+	switch {
+	case addr == cli.Off || isListen(addr):
+	case strings.HasPrefix(addr, "unix:"):
+		f.wrong("%s %q is not the address of a Unix socket: write unix: and a path of at most 103 bytes that begins with /, "+
+			"and perhaps ?mode=0660", flag, addr)
+	default:
+		f.wrong("%s %q is not an address: write host:port, for example %s, unix:/PATH, or off", flag, addr, example)
 	}
 }
 

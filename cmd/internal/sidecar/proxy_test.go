@@ -60,6 +60,11 @@ func TestProxyTellsAllBadFlagsAtOnce(t *testing.T) {
 		{"examples/policy.yaml --gateway", []string{
 			`"examples/policy.yaml" is not a flag; the policy file goes after -c`, "no policy file: name one with -c",
 		}},
+		{"-c p.yaml --listen unix:@a --admin unix:/" + strings.Repeat("x", 103), []string{
+			`--listen "unix:@a" is not the address of a Unix socket: write unix: and a path of at most 103 bytes`,
+			`--admin "unix:/` + strings.Repeat("x", 103) + `" is not the address of a Unix socket: write unix: and a path of ` +
+				"at most 103 bytes that begins with /, and perhaps ?mode=0660",
+		}},
 		{"-c p.yaml --listne :1 --colour red --admn=off -x --listen 15001",
 			[]string{"--listne is not a flag; did you mean --listen?", "--colour is not a flag\n",
 				"--admn is not a flag; did you mean --admin?", "-x is not a flag\n",
@@ -106,7 +111,7 @@ func TestProxyTellsAllBadFlagsAtOnce(t *testing.T) {
 		{"-c p.yaml --admin-client-ca ca.pem", []string{"--admin-tls-cert is missing: "}},
 		{"-c p.yaml --admin-tls-cert c.pem", []string{"--admin-tls-key is missing: --admin-tls-cert needs it"}},
 		{"-c p.yaml --listen unix:run/s --listen-tls-key k.pem --tls-min-version 1.3", []string{
-			`--listen "unix:run/s" is not an address`,
+			`--listen "unix:run/s" is not the address of a Unix socket`,
 			"--listen-tls-cert is missing: --listen-tls-key and --listen-client-ca need it",
 			`--tls-min-version "1.3" is not known: write TLSv1.2 or TLSv1.3`,
 		}},

@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -92,11 +93,17 @@ func redirectedHere(t *testing.T) {
 			}()
 		}
 	}()
+	toldWhere(t, "10.1.1.1:7070")
 	policy := clitest.Put(t, "policy.yaml", `services:
   four: {upstreams: ["http://10.1.1.1:8080"]}
   six: {upstreams: ["http://[fd01::1]:8080"]}
   raw: {upstreams: ["http://raw.test:9090"]}
+<<<<<<< HEAD
 outside: {connect: ["10.1.1.1:9090"], passThrough: ["localhost:9090"]}
+=======
+  told: {upstreams: ["http://10.1.1.1:7070"], sendProxyProtocol: v1}
+outside: {connect: ["10.1.1.1:9090"]}
+>>>>>>> next
 `)
 	var printed, complaints bytes.Buffer
 	code := Clients{}.ProxyCommand(t.Context(), []string{"-c", policy, "--print-iptables", "--redirected", "[::]:15006",
@@ -127,6 +134,7 @@ outside: {connect: ["10.1.1.1:9090"], passThrough: ["localhost:9090"]}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
 	for url, want := range map[string]string{
 		"http://10.1.1.1:8080/a": "four /a via true", "http://[fd01::1]:8080/b": "six /b via true",
+		"http://10.1.1.1:7070/": "10.1.1.1 7070",
 	} {
 		resp, err := client.Get(url)
 		if err != nil {
@@ -170,6 +178,35 @@ outside: {connect: ["10.1.1.1:9090"], passThrough: ["localhost:9090"]}
 	if t.Failed() {
 		t.Logf("out: %s\nerr: %s", &out, &errs)
 	}
+}
+
+// toldWhere is a service whose connections begin with a PROXY header of version 1. It answers with where it says that
+// the client wanted to go.
+func toldWhere(t *testing.T, addr string) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				line, _ := in.ReadString('\n')
+				if _, err := http.ReadRequest(in); err != nil {
+					return
+				}
+				words := append(strings.Fields(line), "", "", "", "", "", "")
+				text := words[3] + " " + words[5]
+				fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+			}()
+		}
+	}()
 }
 
 func TestRulesRedirectThePortsOfTheServices(t *testing.T) {
