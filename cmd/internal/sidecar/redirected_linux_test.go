@@ -98,12 +98,8 @@ func redirectedHere(t *testing.T) {
   four: {upstreams: ["http://10.1.1.1:8080"]}
   six: {upstreams: ["http://[fd01::1]:8080"]}
   raw: {upstreams: ["http://raw.test:9090"]}
-<<<<<<< HEAD
-outside: {connect: ["10.1.1.1:9090"], passThrough: ["localhost:9090"]}
-=======
   told: {upstreams: ["http://10.1.1.1:7070"], sendProxyProtocol: v1}
-outside: {connect: ["10.1.1.1:9090"]}
->>>>>>> next
+outside: {connect: ["10.1.1.1:9090"], passThrough: ["localhost:9090"]}
 `)
 	var printed, complaints bytes.Buffer
 	code := Clients{}.ProxyCommand(t.Context(), []string{"-c", policy, "--print-iptables", "--redirected", "[::]:15006",
