@@ -70,9 +70,9 @@ type Config struct {
 	// the calls that are made for them, at about 512 bytes each. Of one more nothing is repeated. 0 means 16384.
 	CallTrees int
 
-	// Outside is what programs may reach beside the services of the policy file, instead of what the file says; nil for
-	// that. It must be valid.
-	Outside *policyfile.Outside
+	// PassThrough is hosts to which requests are passed on beside those of outside.passThrough of the policy file, written
+	// in the same way. An entry with a mistake allows nothing.
+	PassThrough []string
 	// Mark is set on the sockets of all connections to services, so that rules of a firewall that send connections here
 	// can leave them out. It needs CAP_NET_ADMIN on Linux, and works nowhere else. 0 means none.
 	Mark int

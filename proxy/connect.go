@@ -23,7 +23,7 @@ func (r *request) connects() bool { return string(r.Method) == http.MethodConnec
 func (x *exchange) connect() {
 	r := &x.req
 	host, port := authority(text(r.Host))
-	lists := r.plane.outside.lists(r.plane.config.Outside)
+	lists := r.plane.outside.lists(r.plane.config.PassThrough)
 	service, listed := r.plane.policies.Listed(text(r.Host))
 	from, to := r.client.origin(), net.JoinHostPort(host, strconv.Itoa(int(port)))
 	switch {
@@ -77,6 +77,8 @@ func (x *exchange) refuseConnect(why string, status int, detail string) {
 		reason = "no-tunnels"
 	case http.StatusBadRequest:
 		reason = "bad-request"
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		reason = "upstream-error"
 	}
 	if x.req.plane.config.Gateway && status == http.StatusForbidden {
 		detail = "the policy does not let tunnels go there"
@@ -164,7 +166,8 @@ func (p *plane) carry(t *tunnel, early []byte) int64 {
 func (x *exchange) screenOriginal() *screen {
 	r := &x.req
 	to := r.client.origin().original
-	return &screen{r.plane.outside.lists(r.plane.config.Outside).connect, "outside.connect", to.Addr().String(), to.Port()}
+	list := r.plane.outside.lists(r.plane.config.PassThrough).connect
+	return &screen{list, "outside.connect", to.Addr().String(), to.Port()}
 }
 
 // dialOriginal makes a connection to where a redirected one was meant for.

@@ -113,6 +113,16 @@ outside: {connect: ["*:*", "named.test:8443"]}
 	}
 }
 
+// What could not be reached was not denied: who reads the answer looks in the wrong place.
+func TestConnectThatFailsIsNotCalledDenied(t *testing.T) {
+	addr := refusing(t)
+	r := start(t, "defaults: {}\noutside: {connect: [\""+addr+"\"]}\n")
+	status, said := r.dial().connectTo(addr)
+	if status != 502 || !strings.Contains(said, `"reason":"upstream-error"`) {
+		t.Errorf("%d %s", status, said)
+	}
+}
+
 func TestConnectNeedsAList(t *testing.T) {
 	_, addr := echoing(t)
 	for _, c := range []struct{ policy, target, want string }{
@@ -174,7 +184,7 @@ func TestHostsThatAreNotListedArePassedOnOnlyIfTheFileSaysSo(t *testing.T) {
 	c := r.dial()
 	for range 2 {
 		a := c.send(ask).answer()
-		if a.status != 200 || !strings.HasPrefix(a.content, "GET /a/b?c HTTP/1.1\r\nHost: "+addr+"\r\n") ||
+		if a.status != 200 || !strings.HasPrefix(a.content, "GET /a//b?c HTTP/1.1\r\nHost: "+addr+"\r\n") ||
 			strings.Contains(a.content, "Abate-Retry") {
 			t.Errorf("passed on: %d %s", a.status, a.content)
 		}

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -110,6 +111,32 @@ func TestACallThatIsNotRecordedAllocatesNothing(t *testing.T) {
 		return // it allocates by itself
 	}
 	l := newLoop(t, new(collector).record(noCalls))
+	allocatesNothing(t, l)
+}
+
+// Nor does a call of a service cost memory where hosts of no service are passed on: by its name it might be one.
+func TestACallAmongStrangersAllocatesNothing(t *testing.T) {
+	if raceDetector {
+		return // it allocates by itself
+	}
+	l := newLoop(t, func(c *proxy.Config) {
+		c.PassThrough = []string{"*:*"}
+		text, err := os.ReadFile(c.Policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := bytes.Cut(text, []byte("http://"))
+		addr, _, _ := bytes.Cut(rest, []byte(`"`))
+		list := filepath.Join(t.TempDir(), "targets.json")
+		named := "http://web.example\"]\n    discovery: {type: file, path: \"" + list + "\"}"
+		text = bytes.Replace(text, []byte("http://"+string(addr)+`"]`), []byte(named), 1)
+		err = errors.Join(os.WriteFile(list, []byte(`[{"targets": ["`+string(addr)+`"]}]`), 0o600),
+			os.WriteFile(c.Policy, text, 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	l.request = bytes.Replace(l.request, []byte("GET /"), []byte("GET http://web.example/"), 1)
 	allocatesNothing(t, l)
 }
 

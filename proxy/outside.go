@@ -74,9 +74,9 @@ func (o *outside) init(s *services, adjust func(name string, p *abate.Policy)) e
 	return nil
 }
 
-// lists returns what is allowed now. own is what the proxy was started with instead of the file's.
-func (o *outside) lists(own *policyfile.Outside) *allowed {
-	now := cmp.Or(own, o.services.policies.Outside())
+// lists returns what is allowed now. own is where requests are passed on to besides, since the proxy began.
+func (o *outside) lists(own []string) *allowed {
+	now := o.services.policies.Outside()
 	if a := o.in.Load(); a != nil && a.from == now {
 		return a
 	}
@@ -86,7 +86,7 @@ func (o *outside) lists(own *policyfile.Outside) *allowed {
 		return a
 	}
 	a := &allowed{from: now}
-	a.connect, a.pass = now.Lists()
+	a.connect, a.pass = policyfile.Outside{Connect: now.Connect, PassThrough: slices.Concat(now.PassThrough, own)}.Lists()
 	for to := range o.passages { // perhaps it is not allowed any more
 		o.drop(to)
 	}
@@ -103,13 +103,22 @@ func (o *outside) drop(to target) {
 }
 
 // passOn has a request go to a host that the policy file does not list, and reports whether the file lets it.
-func (o *outside) passOn(r *route, list reach.List, to target) bool {
+func (o *outside) passOn(r *route, a *allowed, to target) bool {
+	list := a.pass
 	host, port := to.hostPort()
+	if to.to.IsValid() && !list.Decide(to.to.Addr().String(), port, to.to.Addr()).Allowed {
+		to = to.byName(host, port)
+	}
 	if !list.May(host, port) {
 		return false
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if now := o.in.Load(); now != a { // the file has just been loaded: what stays must be what it allows
+		if list = now.pass; !list.May(host, port) {
+			return false
+		}
+	}
 	p := o.passages[to]
 	if p == nil {
 		if len(o.passages) >= mostPassages {
@@ -151,6 +160,16 @@ func (t *target) hostPort() (host string, port uint16) {
 		port = t.to.Port()
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), port
+}
+
+// byName is the target of a redirected connection without the address that it was meant for. Who sends a request writes
+// what he likes into its Host: a name that the list has says nothing of that address. So the name is looked up.
+func (t target) byName(host string, port uint16) target {
+	t.to = netip.AddrPort{}
+	if _, named := t.hostPort(); named != port {
+		t.authority = net.JoinHostPort(host, strconv.Itoa(int(port)))
+	}
+	return t
 }
 
 // newPassage makes the way to a host: a service with one endpoint. mu is held.

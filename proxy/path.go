@@ -2,6 +2,9 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
+	"strconv"
+	"strings"
 
 	"github.com/abate-go/abate/internal/pathform"
 	"github.com/abate-go/abate/policyfile"
@@ -9,11 +12,11 @@ import (
 
 // settlePath gives the path of the request the form in which it is matched and in which the service gets it. It works
 // in place: the form is never longer. doubt is why two servers may read it in two ways, if such a request is refused
-// where it came in.
+// where it came in. The path of a request to a host that no service has stays as it came: nothing is matched with it.
 func (r *request) settlePath() (doubt string) {
 	listen := r.client.origin().listen
 	rule := r.plane.policies.PathRule(listen)
-	if rule == policyfile.Keep {
+	if rule == policyfile.Keep || r.isForStranger() {
 		return ""
 	}
 	path, query := r.Path, []byte(nil)
@@ -33,6 +36,39 @@ func (r *request) settlePath() (doubt string) {
 		r.Path = append(canonical, query...) // behind it, where it has room
 	}
 	return pathform.Disguise(canonical)
+}
+
+// isForStranger reports whether the request names a host that no service has, and may be passed on.
+func (r *request) isForStranger() bool {
+	from, p, authority := r.client.origin(), r.plane, text(r.Host)
+	switch {
+	case from.listen != "" || p.outside.lists(p.config.PassThrough).pass.Empty():
+		return false
+	case r.Scheme != nil && !from.isSelf(&r.Request):
+	case from.tunnelled == nil && from.original.IsValid():
+		authority = from.meant(authority)
+		if _, listed := p.policies.Listed(from.original.String()); listed {
+			return false
+		}
+	default:
+		return false
+	}
+	if _, listed := p.policies.Listed(authority); listed {
+		return false
+	}
+	if _, ok := p.policies.Forward(cmp.Or(text(r.Scheme), "http"), authority, "/"); ok {
+		return false // as for most without a port: what follows costs memory
+	}
+	if at := strings.LastIndexByte(authority, ':'); at < 0 || strings.IndexByte(authority[at:], ']') >= 0 {
+		var room [300]byte
+		_, port := (&target{scheme: text(r.Scheme), authority: authority}).hostPort()
+		full := strconv.AppendUint(append(append(room[:0], authority...), ':'), uint64(port), 10)
+		if _, listed := p.policies.Listed(text(full)); listed {
+			return false
+		}
+	}
+	_, pinned := p.pinned.Load(authority)
+	return !pinned
 }
 
 // find finds where the request goes. In a request to a forward proxy the authority of the absolute URI decides,
@@ -80,6 +116,6 @@ func (r *request) leaveFor(to target, path string) bool {
 	if ok {
 		return p.services.leaveBy(&r.route, &d)
 	}
-	lists := p.outside.lists(p.config.Outside)
-	return !lists.pass.Empty() && p.outside.passOn(&r.route, lists.pass, to)
+	lists := p.outside.lists(p.config.PassThrough)
+	return !lists.pass.Empty() && p.outside.passOn(&r.route, lists, to)
 }

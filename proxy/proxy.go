@@ -120,7 +120,7 @@ func (p *Proxy) prepare() {
 			p.admin.page.Add(d.Guard)
 		}
 	}
-	if o := &p.plane.outside; o.lists(p.plane.config.Outside).from.Enabled() {
+	if o, c := &p.plane.outside, p.plane.config; o.lists(c.PassThrough).from.Enabled() || len(c.PassThrough) > 0 {
 		services.metrics.Add(o.pass, o.tunnel)
 		p.admin.page.Add(o.pass, o.tunnel)
 	}
@@ -138,6 +138,21 @@ func (p *Proxy) prepare() {
 // Outside returns what has gone past the policy since the proxy began: tunnels, and requests to hosts that the policy
 // file does not list.
 func (p *Proxy) Outside() Outside { return p.plane.outsideReport() }
+
+// Addresses are where a service is called now, host and port, what discovery has found included; a host is a name where
+// the policy file has one. Unix sockets are not among them.
+func (p *Proxy) Addresses(service string) (addrs []string) {
+	d, ok := p.plane.policies.Service(service)
+	if !ok {
+		return nil
+	}
+	for _, e := range p.plane.services.of(d.Guard, nil).fleetOf(&d).endpoints {
+		if e.network == "tcp" {
+			addrs = append(addrs, e.addr)
+		}
+	}
+	return addrs
+}
 
 // Policies are the guards of the file, for reloading and watching it.
 func (p *Proxy) Policies() *policyfile.Set { return p.plane.policies }

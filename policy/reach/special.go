@@ -12,14 +12,16 @@ var metadata = []netip.Prefix{
 	netip.MustParsePrefix("fd20:ce::254/128"), // Google Cloud over IPv6
 }
 
-// embeds are the blocks of IPv6 in which an IPv4 address lies, and at which byte: NAT64 (RFC 6052), 6to4 (RFC 3056) and
-// the compatible form that RFC 4291 gave up.
+// embeds are the blocks of IPv6 in which an IPv4 address lies, and at which byte: NAT64 (RFC 6052), that of one network
+// (RFC 8215), 6to4 (RFC 3056), the translated form of RFC 2765 and the compatible one that RFC 4291 gave up.
 var embeds = []struct {
 	block netip.Prefix
 	at    int
 }{
 	{netip.MustParsePrefix("64:ff9b::/96"), 12},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},
 	{netip.MustParsePrefix("2002::/16"), 2},
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12},
 	{netip.MustParsePrefix("::/96"), 12},
 }
 

@@ -159,3 +159,7 @@ func Parts(p *policyfile.Protection) string {
 	}
 	return strings.Join(on, "; ")
 }
+
+// Anywhere is what requests to hosts of no service may reach through a proxy that only the program beside it uses: what
+// that reaches by itself, written as outside.passThrough of a policy file is.
+var Anywhere = []string{"*:*", "0.0.0.0/0:*", "::/0:*"}

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -53,7 +52,7 @@ func (s *surroundings) environment(base []string) (env, notes []string) {
 		e.set("HTTPS_PROXY", url)
 		e.set("https_proxy", url)
 	}
-	past, dropped := s.directly(cmp.Or(e.get("no_proxy"), e.get("NO_PROXY")))
+	past, dropped := s.directly(e.get("no_proxy") + "," + e.get("NO_PROXY"))
 	if len(dropped) > 0 {
 		notes = append(notes, fmt.Sprintf("NO_PROXY had %s, which would have calls to a service go past the proxy: left out",
 			strings.Join(dropped, ", ")))
@@ -95,8 +94,12 @@ func quoted(path string) string {
 // directly is what goes past the proxy: what the user has said, without what would be a service, and metadata.
 func (s *surroundings) directly(before string) (after string, dropped []string) {
 	var kept []string
+	seen := map[string]bool{}
 	for _, entry := range strings.FieldsFunc(before, func(r rune) bool { return r == ',' || r == ' ' }) {
-		if slices.ContainsFunc(s.hosts, func(host string) bool { return bypasses(entry, host) }) {
+		if seen[entry] {
+			continue
+		}
+		if seen[entry] = true; slices.ContainsFunc(s.hosts, func(host string) bool { return bypasses(entry, host) }) {
 			dropped = append(dropped, entry)
 		} else {
 			kept = append(kept, entry)

@@ -114,6 +114,9 @@ func (o *options) name(text string) error {
 	if !ok || name == "" || service == "" || bad >= 0 || name[0] >= '0' && name[0] <= '9' {
 		return fmt.Errorf("%q is not NAME=SERVICE: write for example PAYMENTS_URL=payment-service", text)
 	}
+	if slices.ContainsFunc(o.env, func(n named) bool { return n.name == name }) {
+		return fmt.Errorf("%s is given twice: it can have the base URL of one service only", name)
+	}
 	o.env = append(o.env, named{name, service})
 	return nil
 }

@@ -2,11 +2,22 @@
 
 package launch
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // looks reports whether this system tells who is connected to what.
 const looks = false
 
 func tree(root int) map[int]bool { return map[int]bool{root: true} }
 
-func direct(int, map[netip.AddrPort]string) []netip.AddrPort { return nil }
+type family struct{}
+
+func newFamily(int, string) *family { return new(family) }
+
+func (f *family) direct(map[netip.AddrPort]string) (found []netip.AddrPort, hidden int) {
+	return nil, 0
+}
+
+func (f *family) leftAfter(time.Duration) int { return 0 }

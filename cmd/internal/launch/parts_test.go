@@ -13,7 +13,8 @@ import (
 
 func TestProgramGetsWhatItsRuntimeNeeds(t *testing.T) {
 	env, notes := launch.Environment("127.0.0.1:1234", false, []string{"pay.test:80", "10.0.0.7:8080"}, []string{
-		"PATH=/bin", "http_proxy=http://old:1", "no_proxy=.test,10.0.0.0/8,other.example,pay.test:81",
+		"NO_PROXY=corp.example,other.example", "PATH=/bin", "http_proxy=http://old:1",
+		"no_proxy=.test,10.0.0.0/8,other.example,pay.test:81",
 		"NODE_OPTIONS=--inspect",
 		"JAVA_TOOL_OPTIONS=-Xmx1g", "HTTPS_PROXY=http://corp:3128"})
 	got := map[string]string{}
@@ -27,8 +28,8 @@ func TestProgramGetsWhatItsRuntimeNeeds(t *testing.T) {
 	want := map[string]string{
 		"PATH": "/bin", "HTTP_PROXY": "http://127.0.0.1:1234", "http_proxy": "http://127.0.0.1:1234",
 		"HTTPS_PROXY":       "http://corp:3128",
-		"no_proxy":          "other.example,pay.test:81,169.254.169.254,fd00:ec2::254",
-		"NO_PROXY":          "other.example,pay.test:81,169.254.169.254,fd00:ec2::254",
+		"no_proxy":          "other.example,pay.test:81,corp.example,169.254.169.254,fd00:ec2::254",
+		"NO_PROXY":          "other.example,pay.test:81,corp.example,169.254.169.254,fd00:ec2::254",
 		"NODE_OPTIONS":      `--inspect --require "/tmp/a b/preload.cjs"`,
 		"JAVA_TOOL_OPTIONS": "-Xmx1g -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=1234 -Dhttp.nonProxyHosts=",
 		"ABATE_RUN_PROXY":   "127.0.0.1:1234", "ABATE_RUN_HOSTS": "pay.test:80,10.0.0.7:8080",

@@ -54,19 +54,24 @@ func (t *tally) observer(service string) abate.Observer {
 func (t *tally) any(services []string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(services, func(s string) bool { return t.calls[s] != nil && t.calls[s].calls > 0 })
+	called := func(s string) bool { return t.calls[s] != nil && t.calls[s].calls > 0 }
+	return slices.ContainsFunc(t.withFormer(services), called)
 }
 
 // sees notes connections of the program that go past the proxy, and returns a line for each service that is new there.
-func (t *tally) sees(found []netip.AddrPort, of map[netip.AddrPort]string) (lines []string) {
+func (t *tally) sees(found []netip.AddrPort, of map[netip.AddrPort]string, bases map[string]string) []string {
+	var lines []string
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, at := range found {
 		service := of[at]
 		if t.past[service] == nil {
 			t.past[service] = map[netip.AddrPort]bool{}
-			lines = append(lines, fmt.Sprintf("%s: the program is connected to %s by itself: nothing guards these calls; "+
-				"have it call $%s instead", service, at, variable(service)))
+			line := fmt.Sprintf("%s: the program is connected to %s by itself: nothing guards these calls", service, at)
+			if name := variable(service); bases[name] != "" { // a reload may have brought the service
+				line += "; have it call $" + name + " instead"
+			}
+			lines = append(lines, line)
 		}
 		t.past[service][at] = true
 	}
@@ -74,19 +79,25 @@ func (t *tally) sees(found []netip.AddrPort, of map[netip.AddrPort]string) (line
 }
 
 // silence is what is said when no call has come for a while.
-func silence(after string, watching bool) string {
+func silence(after string, watching, strangers bool) string {
 	seen := "it may go past it: this system does not tell"
 	if watching {
 		seen = "no connection of its own to a service was seen either"
 	}
-	return fmt.Sprintf("no call has come through the proxy in %s: the program has made none yet, or its client does not "+
-		"look at HTTP_PROXY, and %s. docs/run.md says what each runtime needs; $ABATE_URL_... works for all", after, seen)
+	what := "no call has come through the proxy in %s: the program has made none yet, or its client does not look at " +
+		"HTTP_PROXY, and %s"
+	if strangers {
+		what = "no call to a service of the policy file has come through the proxy in %s, only to hosts that it does not " +
+			"list: the program has made none yet, or asks for a service by another name, and %s"
+	}
+	return fmt.Sprintf(what+". docs/run.md says what each runtime needs; $ABATE_URL_... works for all", after, seen)
 }
 
 // report is what has happened, when the program has ended.
 func (t *tally) report(services []string, out proxy.Outside) (lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	services = t.withFormer(services)
 	var used, silent []string
 	for _, s := range services {
 		n := t.calls[s]
@@ -101,6 +112,9 @@ func (t *tally) report(services []string, out proxy.Outside) (lines []string) {
 		used = append(used, line+t.besides(s))
 	}
 	switch {
+	case len(used) == 0 && len(t.past) == 0 && len(out.PassThrough) > 0:
+		lines = append(lines, "no call to a service of the policy file went through the proxy: the program made none, "+
+			"called them by other names, or went past it unseen")
 	case len(used) == 0 && len(t.past) == 0:
 		lines = append(lines, "no call went through the proxy: the program made none, or went past it unseen")
 	case len(used) > 0:
@@ -116,6 +130,18 @@ func (t *tally) report(services []string, out proxy.Outside) (lines []string) {
 		lines = append(lines, few(silent)+": none: the program did not call, or did not use the proxy")
 	}
 	return append(lines, outsideLines(out)...)
+}
+
+// withFormer adds what was called and is no service of the policy file any more. mu is held.
+func (t *tally) withFormer(services []string) []string {
+	all := slices.Clone(services)
+	for name, n := range t.calls {
+		if n.calls > 0 && !strings.HasPrefix(name, "(") && !slices.Contains(services, name) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all[len(services):])
+	return all
 }
 
 func retriesOf(n int) string {

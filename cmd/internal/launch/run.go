@@ -32,20 +32,22 @@ var preload []byte
 // patience is how long no call may come before something is said.
 var patience = 10 * time.Second
 
+// parting is how long what the program has started may take to end after it, before something is said.
+const parting = 500 * time.Millisecond
+
 // mostBases is how many services get a base URL of their own, each a listener. Those that --env names always do.
 const mostBases = 200
 
 // session is one run of the command.
 type session struct {
 	*options
-	stderr   io.Writer
-	tally    *tally
-	proxy    *proxy.Proxy
-	main     net.Listener
-	page     *http.Server
-	services []string
-	folder   string // of the file for Node
-	around   surroundings
+	stderr io.Writer
+	tally  *tally
+	proxy  *proxy.Proxy
+	main   net.Listener
+	page   *http.Server
+	folder string // of the file for Node
+	around surroundings
 }
 
 // RunCommand is "abate run".
@@ -98,9 +100,6 @@ func (s *session) tell(format string, args ...any) {
 	}
 }
 
-// anywhere is what strangers may reach through a proxy that only the program beside it uses: what it reaches by itself.
-var anywhere = []string{"*:*", "0.0.0.0/0:*", "::/0:*"}
-
 // open starts the proxy.
 func (s *session) open(sharing proxy.OpenSharing) error {
 	file, err := cli.PolicyFile(s.policy)
@@ -113,22 +112,22 @@ func (s *session) open(sharing proxy.OpenSharing) error {
 	if s.accessLog != cli.Off {
 		c.AccessLog, c.LogAll = slog.New(slog.NewTextHandler(s.stderr, nil)), s.accessLog == "all"
 	}
-	outside := file.Outside
 	if s.strangers == "pass" {
-		outside.PassThrough = anywhere
-		c.Outside = &outside
+		c.PassThrough = cli.Anywhere
 	}
 	if s.proxy, err = proxy.New(c); err != nil {
 		return err
 	}
-	s.services = s.proxy.Policies().Names()
-	s.around = surroundings{tunnels: len(outside.Connect) > 0, metadata: metadata, bases: map[string]string{}}
+	s.around = surroundings{tunnels: len(file.Outside.Connect) > 0, metadata: metadata, bases: map[string]string{}}
 	if err := errors.Join(s.listen(), s.offerBases(), s.writePreload(), s.proxy.Open()); err != nil {
 		s.close()
 		return err
 	}
 	return nil
 }
+
+// services are those of the policy file, as it is now.
+func (s *session) services() []string { return s.proxy.Policies().Names() }
 
 // listen opens the port of the proxy and that of the page.
 func (s *session) listen() error {
@@ -153,16 +152,17 @@ func (s *session) listen() error {
 
 // offerBases opens a port for each service, so that its address is the service's base URL, without a prefix.
 func (s *session) offerBases() error {
-	wanted := s.services[:min(len(s.services), mostBases)]
-	if len(wanted) < len(s.services) {
+	all := s.services()
+	wanted := all[:min(len(all), mostBases)]
+	if len(wanted) < len(all) {
 		s.tell("only the first %d services have an ABATE_URL_...; name others with --env", mostBases)
 	}
 	var problems []error
 	for _, n := range s.env {
 		switch {
-		case !slices.Contains(s.services, n.service):
+		case !slices.Contains(all, n.service):
 			problems = append(problems, fmt.Errorf("--env %s=%s: the policy file has no such service; it has %s", n.name,
-				n.service, few(s.services)))
+				n.service, few(all)))
 		case !slices.Contains(wanted, n.service):
 			wanted = append(slices.Clone(wanted), n.service)
 		}
@@ -199,27 +199,28 @@ func (s *session) writePreload() (err error) {
 		return err
 	}
 	s.around.preload = filepath.Join(s.folder, "preload.cjs")
-	s.around.hosts = s.hosts()
+	s.around.hosts = slices.Sorted(maps.Keys(s.hosts()))
 	return os.WriteFile(s.around.preload, preload, 0o600)
 }
 
-// hosts are those of the services, each with its port.
-func (s *session) hosts() (all []string) {
-	for _, name := range s.services {
+// hosts are those of the services, each with its port, and whose each is: of their upstreams and of their routes.
+func (s *session) hosts() map[string]string {
+	all := map[string]string{}
+	for _, name := range s.services() {
 		d, ok := s.proxy.Policies().Service(name)
 		if !ok {
 			continue
 		}
 		for _, raw := range d.Policy.Upstreams {
 			if u, err := url.Parse(raw); err == nil && u.Hostname() != "" {
-				all = append(all, net.JoinHostPort(strings.ToLower(u.Hostname()), portOf(u)))
+				all[net.JoinHostPort(strings.ToLower(u.Hostname()), portOf(u))] = name
 			}
 		}
 		for _, r := range d.Policy.Routes {
 			if _, _, err := net.SplitHostPort(r.Host); r.Host != "" && err != nil {
-				all = append(all, net.JoinHostPort(strings.ToLower(r.Host), "80"))
+				all[net.JoinHostPort(strings.ToLower(r.Host), "80")] = name
 			} else if r.Host != "" {
-				all = append(all, strings.ToLower(r.Host))
+				all[strings.ToLower(r.Host)] = name
 			}
 		}
 	}
@@ -236,24 +237,21 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
-// addresses are those of the services, as far as they can be looked up. Those of this proxy are not among them.
+// addresses are those of the services, as far as they can be looked up, and those that discovery has found. Those of
+// this proxy are not among them.
 func (s *session) addresses(ctx context.Context) map[netip.AddrPort]string {
-	found := map[netip.AddrPort]string{}
-	for _, name := range s.services {
-		d, ok := s.proxy.Policies().Service(name)
-		if !ok {
-			continue
+	hosts, found := s.hosts(), map[netip.AddrPort]string{}
+	for _, name := range s.services() {
+		for _, at := range s.proxy.Addresses(name) {
+			hosts[at] = name
 		}
-		for _, raw := range d.Policy.Upstreams {
-			u, err := url.Parse(raw)
-			if err != nil || u.Hostname() == "" {
-				continue
-			}
-			port, _ := net.LookupPort("tcp", portOf(u))
-			addrs, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname()) // a name that has none cannot be gone to
-			for _, a := range addrs {
-				found[netip.AddrPortFrom(a.Unmap(), uint16(port))] = name
-			}
+	}
+	for at, name := range hosts {
+		host, port, _ := net.SplitHostPort(at)
+		n, _ := net.LookupPort("tcp", port)
+		addrs, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // a name that has none cannot be gone to
+		for _, a := range addrs {
+			found[netip.AddrPortFrom(a.Unmap(), uint16(n))] = name
 		}
 	}
 	return found
@@ -273,18 +271,23 @@ func (s *session) run(ctx context.Context, stdout io.Writer) int {
 		s.say("%s could not be started: %v", s.argv[0], err)
 		return startCode(err)
 	}
+	around := newFamily(program.cmd.Process.Pid, s.around.proxy)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { _ = s.proxy.Watch(watching) }() // ends with watching
 	seen := make(chan struct{})
 	go func() {
 		defer close(seen)
-		s.look(watching, program)
+		s.look(watching, around)
 	}()
 	s.attend(ctx, program, signals)
 	stop()
 	<-seen
-	for _, line := range s.tally.report(s.services, s.proxy.Outside()) {
+	if n := around.leftAfter(parting); n > 0 {
+		s.say("what the program has started goes on (processes: %d), and the proxy ends: its calls through it fail from "+
+			"now on", n)
+	}
+	for _, line := range s.tally.report(s.services(), s.proxy.Outside()) {
 		s.tell("%s", line)
 	}
 	return program.code
@@ -313,8 +316,8 @@ func (s *session) attend(ctx context.Context, program *child, signals <-chan os.
 			overdue = nil
 			program.kill(s.grace, s.stderr)
 		case <-quiet:
-			if !s.tally.any(s.services) {
-				s.say("%s", silence(patience.String(), looks))
+			if !s.tally.any(s.services()) {
+				s.say("%s", silence(patience.String(), looks, len(s.proxy.Outside().PassThrough) > 0))
 			}
 		}
 	}
@@ -324,19 +327,26 @@ func (s *session) attend(ctx context.Context, program *child, signals <-chan os.
 func bySignal(ctx context.Context) bool { return context.Cause(ctx) != ctx.Err() }
 
 // look looks for connections of the program that go past the proxy: often at first, and less often later.
-func (s *session) look(ctx context.Context, program *child) {
+func (s *session) look(ctx context.Context, around *family) {
 	if !looks {
 		return
 	}
 	var to map[netip.AddrPort]string
+	unsure := false
 	for round := 0; ; round++ {
 		if round%50 == 0 {
 			limit, cancel := context.WithTimeout(ctx, 2*time.Second)
 			to = s.addresses(limit)
 			cancel()
 		}
-		for _, line := range s.tally.sees(direct(program.cmd.Process.Pid, to), to) {
+		found, hidden := around.direct(to)
+		for _, line := range s.tally.sees(found, to, s.around.bases) {
 			s.say("%s", line)
+		}
+		if hidden != 0 && !unsure {
+			unsure = true
+			s.say("process %d of the program cannot be looked into, perhaps because it runs as another user: nobody sees "+
+				"whether it calls a service without the proxy", hidden)
 		}
 		pause := time.Second
 		if round < 100 {

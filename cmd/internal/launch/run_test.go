@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -111,9 +112,10 @@ func TestExitCodeIsTheProgramsOwn(t *testing.T) {
 }
 
 func TestWhatIsWrongWithTheWordsIsSaidAtOnce(t *testing.T) {
-	code, _, errs := run(t, nil, "--grace", "0s", "--strangers", "perhaps", "--env", "1A=x", "--admin", "nowhere",
-		"node", "app.js")
-	for _, want := range []string{"--grace", "--strangers", "NAME=SERVICE", "--admin", "write -- before the program",
+	code, _, errs := run(t, nil, "--grace", "0s", "--strangers", "perhaps", "--env", "1A=x", "--env", "A=x", "--env",
+		"A=y", "--admin", "nowhere", "node", "app.js")
+	for _, want := range []string{"--grace", "--strangers", "NAME=SERVICE", "A is given twice", "--admin",
+		"write -- before the program",
 		"no policy file"} {
 		if code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("code %d without a word of %s: %s", code, want, errs)
@@ -175,10 +177,84 @@ func TestCallsAreCountedAndStrangersToo(t *testing.T) {
 			t.Errorf("without %q: %s", want, errs)
 		}
 	}
+	_, _, errs = run(t, nil, "-c", policyFor(t, url), "--", "curl", "-sS", stranger+"/d")
+	if strings.Contains(errs, "no call went through the proxy") ||
+		!strings.Contains(errs, "no call to a service of the policy file went through the proxy") {
+		t.Errorf("a call to a stranger only: %s", errs)
+	}
 	code, out, errs = run(t, nil, "-c", policyFor(t, url), "--strangers", "refuse", "--", "sh", "-c",
 		"curl -sS "+stranger+"/d")
 	if code != 0 || !strings.Contains(out, "no-route") {
 		t.Errorf("refused: %d %s %s", code, out, errs)
+	}
+}
+
+// past runs a program that starts this binary in some way, which calls the service of the policy without the proxy,
+// until that is said.
+func past(t *testing.T, addr, policy, line string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childWay, addr)
+	want := "pay: the program is connected to " + addr + " by itself"
+	_, _, errs := run(t, func(_, errs string) bool { return strings.Contains(errs, want) }, "-c", policy, "--", "sh", "-c",
+		line, self)
+	if !strings.Contains(errs, "pay: none: the program did not use the proxy; it was connected to "+addr) {
+		t.Errorf("%s: %s", line, errs)
+	}
+}
+
+func TestDaemonThatGoesPastTheProxyIsSeen(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // nobody tells who is connected to what
+	}
+	url := serving(t)
+	past(t, strings.TrimPrefix(url, "http://"), policyFor(t, url), `("$0" &); while :; do sleep 0.05; done`)
+}
+
+func TestEndpointThatWasDiscoveredIsWatchedToo(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // nobody tells who is connected to what
+	}
+	addr := strings.TrimPrefix(serving(t), "http://")
+	list := clitest.Put(t, "targets.json", `[{"targets": ["`+addr+`"]}]`)
+	past(t, addr, clitest.Put(t, "policy.yaml", "services:\n  pay: {upstreams: [\"http://pay.test\"], discovery: "+
+		"{type: file, path: \""+list+"\"}}\n"), `exec "$0"`)
+}
+
+// And what it takes away was called all the same.
+func TestServiceThatAReloadBringsIsCounted(t *testing.T) {
+	needs.Program(t, "curl")
+	url := serving(t)
+	policy, other := policyFor(t, url), strings.Replace(url, "127.0.0.1", "localhost", 1)
+	loaded := false
+	_, _, errs := run(t, func(out, _ string) bool {
+		if !loaded && strings.Contains(out, "begun") {
+			loaded = true
+			text := "services:\n  late: {upstreams: [\"" + other + "\"]}\n"
+			if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return strings.Contains(out, "done")
+	}, "-c", policy, "--strangers", "refuse", "--", "sh", "-c", "curl -sfo /dev/null "+url+
+		"; echo begun; until curl -sfo /dev/null "+other+"; do sleep 0.05; done; echo done; while :; do sleep 0.05; done")
+	if !strings.Contains(errs, "late: 1 call\n") || !strings.Contains(errs, "pay: 1 call\n") ||
+		strings.Contains(errs, "no call went") {
+		t.Errorf("it said %s", errs)
+	}
+}
+
+func TestWhatOutlivesTheProgramIsSaid(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // nobody tells who started what
+	}
+	code, _, errs := run(t, nil, "-c", policyFor(t, "http://127.0.0.1:1"), "--", "sh", "-c",
+		"sleep 3 >/dev/null 2>&1 & exit 4")
+	if code != 4 || !strings.Contains(errs, "what the program has started goes on (processes: 1)") {
+		t.Errorf("%d %s", code, errs)
 	}
 }
 

@@ -20,6 +20,22 @@ func parentOf(stat []byte) (parent int, ok bool) {
 	return parent, err == nil
 }
 
+// ended reports whether a process has ended and is only still listed, from its /proc/PID/stat.
+func ended(stat []byte) bool {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return len(fields) > 0 && (fields[0][0] == 'Z' || fields[0][0] == 'X')
+}
+
+// startOf is when a process began, from its /proc/PID/stat.
+func startOf(stat []byte) string {
+	const starttime = 22 - 3 // behind the name, which is the second
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= starttime {
+		return ""
+	}
+	return string(fields[starttime])
+}
+
 // descendants are a process and all that it has started, by who the parent of each process is.
 func descendants(root int, parents map[int]int) map[int]bool {
 	in := map[int]bool{root: true}

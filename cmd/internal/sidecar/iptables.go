@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -95,6 +96,9 @@ func (f *proxyFlags) printIPTables(stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stdout, "# What is sent to the ports of the services goes to abate proxy --redirected, which runs as "+
 		"user %d.\n", f.uid)
+	if a, err := netip.ParseAddrPort(at); err == nil && a.Addr().Is4() {
+		fmt.Fprintf(stdout, "# Over IPv6 they are refused: --redirected [::]:%d takes those, too.\n", to)
+	}
 	for _, line := range rules(ports, to, f.uid, f.config.Mark) {
 		fmt.Fprintln(stdout, line)
 	}

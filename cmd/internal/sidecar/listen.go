@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 
 	"github.com/abate-go/abate/cmd/internal/cli"
@@ -21,6 +22,7 @@ func (f *proxyFlags) checkAddresses() {
 	if f.redirected != cli.Off && !cli.IsAddress(f.redirected) {
 		f.wrong("--redirected %q is not an address: write host:port, for example 127.0.0.1:15006, or off", f.redirected)
 	}
+	f.letPass()
 	if f.config.Mark < 0 || f.config.Mark > 1<<31-1 || f.uid < 0 {
 		f.wrong("--mark and --proxy-uid are numbers from 0 to 2147483647")
 	}
@@ -36,6 +38,25 @@ func (f *proxyFlags) checkAddresses() {
 		f.wrong("--tls-min-version has no effect: it needs --listen-tls-cert or --admin-tls-cert")
 	}
 	f.config.ListenTLS.MinVersion, f.config.AdminTLS.MinVersion = f.tlsMin, f.tlsMin
+}
+
+// letPass has requests to hosts of no service go on, if they are to. Only the program beside the proxy may have that:
+// it gets no further through the proxy than it does by itself, and from elsewhere others would.
+func (f *proxyFlags) letPass() {
+	host, _, _ := net.SplitHostPort(f.listen)
+	at, _ := netip.ParseAddr(host)
+	switch {
+	case f.strangers == "refuse":
+	case f.strangers != "pass":
+		f.wrong("--strangers %q is not known: write pass or refuse", f.strangers)
+	case f.config.Gateway:
+		f.wrong("--strangers pass is for one program's sidecar: remove --gateway, or list hosts in outside.passThrough")
+	case f.listen != cli.Off && !strings.HasPrefix(f.listen, "unix:") && !at.IsLoopback() && host != "localhost":
+		f.wrong("--strangers pass would let others reach what only this machine does: write --listen 127.0.0.1:15001, " +
+			"or list hosts in outside.passThrough")
+	default:
+		f.config.PassThrough = cli.Anywhere
+	}
 }
 
 func (f *proxyFlags) checkListen(flag, addr, example string) {

@@ -25,6 +25,7 @@ type proxyFlags struct {
 	config        proxy.Config
 	listen, admin string
 	redirected    string
+	strangers     string
 	printRules    bool
 	uid           int
 	accessLog     string
@@ -58,6 +59,7 @@ func (f *proxyFlags) define() *flag.FlagSet {
 	set.StringVar(&f.config.Policy, "config", "", "")
 	set.StringVar(&f.listen, "listen", "127.0.0.1:15001", "")
 	set.StringVar(&f.redirected, "redirected", cli.Off, "")
+	set.StringVar(&f.strangers, "strangers", "refuse", "")
 	set.BoolVar(&f.printRules, "print-iptables", false, "")
 	set.IntVar(&f.uid, "proxy-uid", os.Getuid(), "")
 	set.IntVar(&f.config.Mark, "mark", 0, "")

@@ -99,7 +99,7 @@ func redirectedHere(t *testing.T) {
   six: {upstreams: ["http://[fd01::1]:8080"]}
   raw: {upstreams: ["http://raw.test:9090"]}
   told: {upstreams: ["http://10.1.1.1:7070"], sendProxyProtocol: v1}
-outside: {connect: ["10.1.1.1:9090"]}
+outside: {connect: ["10.1.1.1:9090"], passThrough: ["localhost:9090"]}
 `)
 	var printed, complaints bytes.Buffer
 	code := Clients{}.ProxyCommand(t.Context(), []string{"-c", policy, "--print-iptables", "--redirected", "[::]:15006",
@@ -141,6 +141,16 @@ outside: {connect: ["10.1.1.1:9090"]}
 		if resp.Body.Close(); string(body) != want {
 			t.Errorf("%s: %s, want %s", url, body, want)
 		}
+	}
+	forged, err := http.NewRequestWithContext(t.Context(), "GET", "http://10.1.1.1:9090/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged.Host = "localhost:9090" // the list has the name, and says nothing of 10.1.1.1
+	if resp, err := client.Do(forged); err != nil || resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a Host that is not that of the address: %v %v", resp, err)
+	} else {
+		resp.Body.Close()
 	}
 	c, err := net.Dial("tcp", "10.1.1.1:9090")
 	if err != nil {
@@ -204,6 +214,9 @@ func TestRulesRedirectThePortsOfTheServices(t *testing.T) {
 	if code := (Clients{}).ProxyCommand(t.Context(), []string{"-c", policy, "--print-iptables", "--proxy-uid", "7"}, &out,
 		&errs); code != 0 {
 		t.Fatalf("%d %s", code, &errs)
+	}
+	if !strings.Contains(out.String(), "# Over IPv6 they are refused: --redirected [::]:15006 takes those, too.\n") {
+		t.Errorf("nothing is said of IPv6:\n%s", &out)
 	}
 	for _, program := range []string{"iptables", "ip6tables"} {
 		want := program + " -t nat -N ABATE\n" + program + " -t nat -A ABATE -m owner --uid-owner 7 -j RETURN\n" + program +

@@ -36,6 +36,9 @@ a problem+json body whose code says why. Both work in one process.
   --print-iptables         print the rules of iptables that redirect what a program sends to the
                            ports of the services, and exit. They leave out the user --proxy-uid
   --proxy-uid N            the user that the proxy runs as, for --print-iptables (default this user)
+  --strangers WHAT         pass: plain requests to hosts that the file does not list go on, without
+                           a guard and counted, to wherever this machine reaches; only with --listen
+                           on loopback or a socket. refuse (default): as outside.passThrough says
   --mark N                 of the proxy's own connections (default 0: none), for rules that
                            leave them out by it; SO_MARK, needs CAP_NET_ADMIN
   --admin ADDR             the live page for a browser and "abate top", /guards /gates /policy
