@@ -71,8 +71,13 @@ func TestAllMetricsHaveOnePrefixAndTheOlderNamesCanBeSwitchedOff(t *testing.T) {
 	for _, without := range []bool{false, true} {
 		r := start(t, single([]string{s.url}), func(c *proxy.Config) { c.WithoutPlainNames = without })
 		r.get("/a")
+		var page string
+		eventually(t, "the request is counted", func() bool { // when its client has the answer
+			page = r.adminGet("/metrics")
+			return strings.Contains(page, "\nabate_http_client_requests_total{")
+		})
 		older := map[string]bool{}
-		for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+)`).FindAllStringSubmatch(r.adminGet("/metrics"), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+)`).FindAllStringSubmatch(page, -1) {
 			if !regexp.MustCompile(`^(abate|go|process|promhttp)_`).MatchString(m[1]) {
 				older[m[1]] = true
 			}
