@@ -171,7 +171,8 @@ var absent = [][4]string{
 	{"route.yaml", "edge", edge("istio", ""), "port: 8080}]\n    retry: {attempts: 0}\n"},
 	{"kuma.yaml", "shop", "apiVersion: kuma.io/v1alpha1\nkind: MeshRetry\nmetadata: {name: p, namespace: kuma-system}\n" +
 		"spec:\n  targetRef: {kind: Mesh}\n  to:\n  - targetRef: {kind: MeshService, name: orders}\n    default:\n" +
-		"      grpc: {numRetries: 0}\n      http:\n        perTryTimeout: 1s\n", "        perTryTimeout: 1s\n        numRetries: 0\n"},
+		"      grpc: {numRetries: 0}\n      http:\n        perTryTimeout: 1s\n",
+		"        perTryTimeout: 1s\n        numRetries: 0\n"},
 }
 
 // edge is a gateway of the Gateway API with a route of orders; keys are more of its one rule.

@@ -18,7 +18,8 @@ func (r *reader) filter(res resource) {
 // retryHeaders are the beginnings of headers by which a request says how often and for how long Envoy tries it.
 var retryHeaders = []string{"x-envoy-max-retries", "x-envoy-retry-", "x-envoy-retriable-", "x-envoy-upstream-rq-"}
 
-// mentions returns a key below n that is about retries or their limits, or a header that is, also where a script sets it.
+// mentions returns a key below n that is about retries or their limits, or a header that is, also where a script sets
+// it.
 func mentions(n source.Node, depth int) (what string, at topology.Position) {
 	const deepest = 30
 	if depth > deepest {

@@ -20,8 +20,8 @@ import (
 	"github.com/abate-go/abate/importer"
 )
 
-// sarifSchema returns the JSON schema that OASIS publishes for SARIF 2.1.0. The module go-sarif carries it as a constant
-// that it does not export, and checks only what its own types have kept of a log.
+// sarifSchema returns the JSON schema that OASIS publishes for SARIF 2.1.0. The module go-sarif carries it as a
+// constant, which it does not export, and checks only what its own types have kept of a log.
 func sarifSchema(t *testing.T) *gojsonschema.Schema {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/owenrumney/go-sarif/v3").Output()
@@ -67,7 +67,7 @@ func valid(schema *gojsonschema.Schema, log string) error {
 	}
 	for _, r := range read.Runs[0].Results {
 		if *rules[r.RuleIndex].ID != *r.RuleID {
-			return fmt.Errorf("ruleIndex %d is %s, the result is one of %s", r.RuleIndex, *rules[r.RuleIndex].ID, *r.RuleID)
+			return fmt.Errorf("ruleIndex %d is %s, the result is of %s", r.RuleIndex, *rules[r.RuleIndex].ID, *r.RuleID)
 		}
 	}
 	return nil
