@@ -1,9 +1,9 @@
 package policyfile
 
 import (
-	"net"
-	"net/url"
 	"strings"
+
+	"github.com/abate-go/abate/internal/upstream"
 )
 
 // addHost notes whose a host is. The first one counts.
@@ -15,17 +15,9 @@ func (x *index) addHost(host string, l Listed) {
 
 // addUpstreamHost notes whose the host of a base URL is.
 func (x *index) addUpstreamHost(raw, service string) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Hostname() == "" {
-		return
+	if u, ok := upstream.Parse(raw); ok && u.Authority() != "" {
+		x.addHost(plainHost(u.Authority()), Listed{service, u.Scheme == "https"})
 	}
-	secure, port := u.Scheme == "https", u.Port()
-	if port == "" && secure {
-		port = "443"
-	} else if port == "" {
-		port = "80"
-	}
-	x.addHost(plainHost(net.JoinHostPort(u.Hostname(), port)), Listed{service, secure})
 }
 
 // Listed reports whose a host is, which has a port: a service's whose upstream is there, or that has a route with the

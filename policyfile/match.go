@@ -124,7 +124,7 @@ func plainHost(host string) string {
 // upstreamPlace is the key of a base URL. The port that its scheme means anyway is left out.
 func upstreamPlace(raw string) (place, bool) {
 	u, ok := upstream.Parse(raw)
-	if !ok || u.Socket != "" && u.Host == "localhost" { // it was given no name by which it could be asked for
+	if !ok || u.Authority() == "" {
 		return place{}, false
 	}
 	path := strings.TrimRight(string(pathform.Canonical([]byte(u.Base))), "/")

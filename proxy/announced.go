@@ -15,7 +15,7 @@ func (c *clientConn) isAnnounced() bool {
 	h, err := readAnnouncement(c)
 	switch {
 	case err != nil:
-		c.plane.note("no PROXY header", &c.from, err)
+		c.plane.note("no PROXY header", c.from.stumbled(err)...)
 		return false
 	case h.Local:
 	case !h.Source.IsValid():

@@ -142,14 +142,6 @@ func (d *door) welcome(nc net.Conn) {
 // peerOf is the address at the other end of a connection.
 func peerOf(nc net.Conn) netip.Addr { return addrPort(nc.RemoteAddr()).Addr() }
 
-// addrPort is the address of one end of a TCP connection; zero if it is none.
-func addrPort(a net.Addr) netip.AddrPort {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return netip.AddrPortFrom(tcp.AddrPort().Addr().Unmap(), tcp.AddrPort().Port())
-	}
-	return netip.AddrPort{}
-}
-
 // handshake begins TLS with a client, who has as long for it as for the head of a request.
 func (c *clientConn) handshake() bool {
 	s := c.sock.nc.(*tls.Conn)
@@ -181,16 +173,13 @@ func (c *clientConn) strange(err error) {
 		_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n"+
 			"Connection: close\r\n\r\nthis port speaks TLS: ask with https://\n")
 	}
-	c.plane.note("handshake failed", &c.from, err)
+	c.plane.note("handshake failed", c.from.stumbled(err)...)
 }
 
-// note writes down what became of a client that did not come as far as a request.
-func (p *plane) note(what string, from *origin, err error) {
-	log := p.config.AccessLog
-	if dropped, ok := p.lines.admit(core.Now()); ok && log != nil {
-		log.LogAttrs(context.Background(), slog.LevelInfo, what, slog.String("listen", from.listen),
-			slog.String("peer", from.peer.String()), slog.String("error", err.Error()), slog.Int("linesDropped", dropped))
-	}
+// stumbled is what note says of a client with whom a connection did not begin.
+func (o *origin) stumbled(err error) []slog.Attr {
+	return []slog.Attr{slog.String("listen", o.listen), slog.String("peer", o.peer.String()),
+		slog.String("error", err.Error())}
 }
 
 // isHTTP reports whether the first bytes of a connection look like a request.

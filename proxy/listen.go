@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -89,4 +90,12 @@ func (s *socketFile) Close() error {
 		}
 	})
 	return s.UnixListener.Close()
+}
+
+// addrPort is the address of one end of a TCP connection; zero if it is none.
+func addrPort(a net.Addr) netip.AddrPort {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return netip.AddrPortFrom(tcp.AddrPort().Addr().Unmap(), tcp.AddrPort().Port())
+	}
+	return netip.AddrPort{}
 }

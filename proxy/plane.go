@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/stale"
@@ -28,4 +30,12 @@ type plane struct {
 	pinned   sync.Map        // address of a listener for one service, to its name
 	lines    lineLimit       // of the access log
 	tracer   *tracing.Tracer // nil if no traces are recorded
+}
+
+// note writes down what became of a client that did not come as far as a request, unless there are too many of them.
+func (p *plane) note(what string, attrs ...slog.Attr) {
+	log := p.config.AccessLog
+	if dropped, ok := p.lines.admit(core.Now()); ok && log != nil {
+		log.LogAttrs(context.Background(), slog.LevelInfo, what, append(attrs, slog.Int("linesDropped", dropped))...)
+	}
 }

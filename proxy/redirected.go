@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -32,7 +30,7 @@ func (c redirected) findOriginal() bool {
 		why = "the firewall knows nothing of it: " + err.Error()
 	case to == netip.AddrPortFrom(local.Addr().Unmap(), local.Port()):
 		why = "it was meant for this address itself: connect to the --listen address instead"
-	case c.plane.tunnels.own(c.sock.nc.RemoteAddr().String()):
+	case c.plane.tunnels.own(addrPort(c.sock.nc.RemoteAddr())):
 		why = "it comes from this proxy: the rules of the firewall have to leave its user out"
 	default:
 		c.from.original, c.from.dst = to, to
@@ -44,12 +42,8 @@ func (c redirected) findOriginal() bool {
 
 // strayed notes a connection that cannot go on.
 func (c redirected) strayed(why string) {
-	log := c.plane.config.AccessLog
-	if dropped, ok := c.plane.lines.admit(core.Now()); ok && log != nil {
-		log.LogAttrs(context.Background(), slog.LevelInfo, "redirected connection ended",
-			slog.String("peer", c.from.peer.String()), slog.String("to", c.from.original.String()),
-			slog.String("reason", why), slog.Int("linesDropped", dropped))
-	}
+	c.plane.note("redirected connection ended", slog.String("peer", c.from.peer.String()),
+		slog.String("to", c.from.original.String()), slog.String("reason", why))
 }
 
 // firstWords is how long a redirected client that says nothing is waited for before its other end is asked: in some

@@ -60,7 +60,7 @@ func (s *screen) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// dialer makes connections as c says. A nil screen lets every address through.
+// dialer returns what connections are made with. A nil screen lets every address through.
 func (t *transport) dialer(s *screen) *net.Dialer {
 	if s == nil && t.mark == 0 {
 		return new(net.Dialer)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -191,11 +192,11 @@ func (l *tunnels) refuses(reason string) {
 
 // own reports whether an address is this side's of a tunnel to a service: what comes in from there has been here
 // before.
-func (l *tunnels) own(peer string) bool {
+func (l *tunnels) own(peer netip.AddrPort) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for t := range l.all {
-		if t.way != "" && t.service.LocalAddr().String() == peer {
+		if t.way != "" && addrPort(t.service.LocalAddr()) == peer {
 			return true
 		}
 	}

@@ -148,7 +148,7 @@ var layers = []layer{
 	{"proxy/sharing", []string{"proxy", "adapter/abateprom", "adapter/abateredis", "policyfile"}, anybody},
 	{"cmd", append([]string{
 		"cmd", "adapter/", "internal/connfail", "internal/drill", "internal/drill/", "internal/nearest", loopback,
-		"scenarios",
+		"internal/upstream", "scenarios",
 	}, public...), anybody},
 	{"internal/drill", []string{"sim/figures"}, nothing},
 	{"internal/drill/httpdrill", []string{

@@ -13,7 +13,6 @@ type URL struct {
 	Host   string // the authority that the service expects, with a port if the URL has one
 	Base   string // the path before that of requests, escaped, without a slash at its end
 	Socket string // the path of the Unix socket; "" for TCP
-	port   string
 }
 
 // LongestSocket is how long the path of a Unix socket may be, in bytes, so that it fits into an address on every
@@ -28,8 +27,7 @@ func Parse(raw string) (u URL, ok bool) {
 	if err != nil {
 		return URL{}, false
 	}
-	u = URL{Scheme: parsed.Scheme, Host: parsed.Host, Base: strings.TrimRight(parsed.EscapedPath(), "/"),
-		port: parsed.Port()}
+	u = URL{Scheme: parsed.Scheme, Host: parsed.Host, Base: strings.TrimRight(parsed.EscapedPath(), "/")}
 	if scheme, over := strings.CutSuffix("+"+parsed.Scheme, "+unix"); over {
 		u.Scheme = strings.TrimPrefix(scheme, "+")
 		if u.Scheme == "" {
@@ -52,15 +50,24 @@ func Parse(raw string) (u URL, ok bool) {
 
 // Address is what to dial: a network and an address in it.
 func (u *URL) Address() (network, address string) {
-	switch {
-	case u.Socket != "":
+	if u.Socket != "" {
 		return "unix", u.Socket
-	case u.port != "":
-		return "tcp", u.Host
-	case u.Scheme == "https":
-		return "tcp", net.JoinHostPort(u.Name(), "443")
 	}
-	return "tcp", net.JoinHostPort(u.Name(), "80")
+	return "tcp", u.Authority()
+}
+
+// Authority is the host and the port by which programs ask for the service; "" for a Unix socket that was given no
+// host, by which nobody can ask.
+func (u *URL) Authority() string {
+	switch {
+	case u.Socket != "" && u.Host == "localhost":
+		return ""
+	case (&url.URL{Host: u.Host}).Port() != "":
+		return u.Host
+	case u.Scheme == "https":
+		return net.JoinHostPort(u.Name(), "443")
+	}
+	return net.JoinHostPort(u.Name(), "80")
 }
 
 // Name is the host without its port: what the certificate of the service names.

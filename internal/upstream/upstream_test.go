@@ -44,6 +44,21 @@ func TestABaseURLSaysWhereToDialAndWhatToSay(t *testing.T) {
 	}
 }
 
+func TestProgramsAskForABaseURLByItsAuthority(t *testing.T) {
+	for raw, want := range map[string]string{
+		"http://payments": "payments:80", "https://payments": "payments:443", "h2c://payments:9000": "payments:9000",
+		"https://[2001:db8::1]":             "[2001:db8::1]:443",
+		"unix:/run/app.sock":                "",
+		"unix:/run/app.sock?host=shop":      "shop:80",
+		"unix:/run/app.sock?host=shop:8080": "shop:8080",
+		"https+unix:/run/a.sock?host=shop":  "shop:443",
+	} {
+		if u, _ := upstream.Parse(raw); u.Authority() != want {
+			t.Errorf("%s: %q, want %q", raw, u.Authority(), want)
+		}
+	}
+}
+
 // FuzzParse looks for texts that are taken and cannot be dialled.
 func FuzzParse(f *testing.F) {
 	f.Add("http://a:1/b")

@@ -2,6 +2,7 @@
 package clitest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -28,6 +29,24 @@ func Put(t *testing.T, name, text string) (path string) {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Buffer is an output that can be read while it is written.
+type Buffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
 
 // FreeAddress is one on which nobody listens.

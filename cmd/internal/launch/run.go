@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/internal/upstream"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy"
 )
@@ -212,8 +212,8 @@ func (s *session) hosts() map[string]string {
 			continue
 		}
 		for _, raw := range d.Policy.Upstreams {
-			if u, err := url.Parse(raw); err == nil && u.Hostname() != "" {
-				all[net.JoinHostPort(strings.ToLower(u.Hostname()), portOf(u))] = name
+			if u, ok := upstream.Parse(raw); ok && u.Authority() != "" {
+				all[strings.ToLower(u.Authority())] = name
 			}
 		}
 		for _, r := range d.Policy.Routes {
@@ -225,16 +225,6 @@ func (s *session) hosts() map[string]string {
 		}
 	}
 	return all
-}
-
-func portOf(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-	return "80"
 }
 
 // addresses are those of the services, as far as they can be looked up, and those that discovery has found. Those of

@@ -1,7 +1,6 @@
 package launch_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -46,30 +44,12 @@ func bypass(addr string) {
 	os.Exit(5)
 }
 
-// said is an output that is read while it is written.
-type said struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // run runs the command until its program ends, which it is told to once ready is true.
 func run(t *testing.T, ready func(out, errs string) bool, args ...string) (code int, out, errs string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var o, e said
+	var o, e clitest.Buffer
 	done := make(chan int, 1)
 	go func() { done <- launch.Clients{}.RunCommand(ctx, args, &o, &e) }()
 	if ready != nil {

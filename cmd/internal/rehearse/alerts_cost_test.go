@@ -66,8 +66,8 @@ func program(b *testing.B, i int) (page http.Handler, act func()) {
 	}
 }
 
-// BenchmarkRulesOfAThousandPods has a real Prometheus scrape 1,000 pods of 200 programs every 15 seconds under the rules,
-// and then, while it does nothing else, asks it each rule again and again. It reports the processor time of one
+// BenchmarkRulesOfAThousandPods has a real Prometheus scrape 1,000 pods of 200 programs every 15 seconds under the
+// rules, and then, while it does nothing else, asks it each rule again and again. It reports the processor time of one
 // evaluation, of each rule and of all: what else the machine does hardly counts.
 func BenchmarkRulesOfAThousandPods(b *testing.B) {
 	pages, acts := make([]http.Handler, programs), make([]func(), programs)

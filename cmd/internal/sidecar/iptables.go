@@ -5,12 +5,12 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/abate-go/abate/cmd/internal/cli"
+	base "github.com/abate-go/abate/internal/upstream"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -48,16 +48,12 @@ func portsOf(file *policyfile.File) (ports []int) {
 	}
 	for _, s := range file.Services {
 		for _, raw := range s.Policy.Upstreams {
-			u, err := url.Parse(raw)
-			switch {
-			case err != nil:
-			case u.Scheme == "https": // where the program can say http://, that is
-				add("80")
-			case u.Port() == "":
-				add("80")
-			default:
-				add(u.Port())
+			u, _ := base.Parse(raw)
+			_, port, _ := net.SplitHostPort(u.Authority())
+			if u.Scheme == "https" { // where the program can say http://, that is
+				port = "80"
 			}
+			add(port)
 		}
 		for _, r := range s.Policy.Routes {
 			if _, port, err := net.SplitHostPort(r.Host); err == nil {

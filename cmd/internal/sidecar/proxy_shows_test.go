@@ -2,7 +2,6 @@ package sidecar
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,31 +32,13 @@ func built(t *testing.T) string {
 	return clitest.Built(t, "abate-proxy")
 }
 
-// lockedBuffer is a buffer that can be read while a process writes.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // process is an "abate proxy" in a process of its own.
 type process struct {
 	t             *testing.T
 	cmd           *exec.Cmd
 	listen, admin string // URLs
 	greeting      []string
-	log           lockedBuffer
+	log           clitest.Buffer
 	client        *http.Client // goes through no proxy
 	done          chan struct{}
 }

@@ -210,6 +210,7 @@ func TestRulesRedirectThePortsOfTheServices(t *testing.T) {
 	policy := clitest.Put(t, "policy.yaml", `services:
   a: {upstreams: ["http://a", "h2c://a:9000"], routes: [{host: "x.test:8080", path: /}, {host: y.test}]}
   b: {upstreams: ["https://b"]}
+  c: {upstreams: ["unix:/run/c.sock?host=c.test:9100"]}
 `)
 	if code := (Clients{}).ProxyCommand(t.Context(), []string{"-c", policy, "--print-iptables", "--proxy-uid", "7"}, &out,
 		&errs); code != 0 {
@@ -220,13 +221,13 @@ func TestRulesRedirectThePortsOfTheServices(t *testing.T) {
 	}
 	for _, program := range []string{"iptables", "ip6tables"} {
 		want := program + " -t nat -N ABATE\n" + program + " -t nat -A ABATE -m owner --uid-owner 7 -j RETURN\n" + program +
-			" -t nat -A ABATE -p tcp -m multiport --dports 80,8080,9000 -j REDIRECT --to-ports 15006\n" + program +
+			" -t nat -A ABATE -p tcp -m multiport --dports 80,8080,9000,9100 -j REDIRECT --to-ports 15006\n" + program +
 			" -t nat -A OUTPUT -p tcp -j ABATE\n"
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got\n%s\nwant\n%s", &out, want)
 		}
 	}
-	policy = clitest.Put(t, "none.yaml", "defaults: {}\n")
+	policy = clitest.Put(t, "none.yaml", "services: {a: {upstreams: [\"unix:/run/a.sock\"]}}\n") // nobody can ask for it
 	if code := (Clients{}).ProxyCommand(t.Context(), []string{"-c", policy, "--print-iptables"}, &out, &errs); code != 1 ||
 		!strings.Contains(errs.String(), "nothing to redirect") {
 		t.Errorf("without services: %d %s", code, &errs)
