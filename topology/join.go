@@ -130,7 +130,7 @@ func (j *joining) service(name, namespace string, at Position) (string, bool) {
 
 func (j *joining) call(c Call) {
 	from, ok := j.service(c.From, "", c.At)
-	to, known := j.service(c.To, "", c.At)
+	to, known := j.service(c.To, j.namespaceFor(c.To, from), c.At)
 	if !ok || !known || from == to && from != "" && c.PerRequest.Origin == Assumed {
 		return // a service is told its own address so that it can pass it on
 	}
@@ -142,6 +142,16 @@ func (j *joining) call(c Call) {
 		}
 	}
 	j.out.Calls = append(j.out.Calls, c)
+}
+
+// namespaceFor returns the namespace of a caller if a short name means a service there, as it does for the programs of
+// that namespace.
+func (j *joining) namespaceFor(to, from string) string {
+	_, namespace, _ := strings.Cut(from, ".")
+	if _, rule := j.names.Find(to, namespace); rule != ByNamespace {
+		return ""
+	}
+	return namespace
 }
 
 // merge adds what another file says of the same call. What is already known stays.

@@ -99,6 +99,20 @@ func TestAnApplicationIsTheServiceWithItsNameAndANamespace(t *testing.T) {
 	}
 }
 
+func TestAShortNameIsThatOfTheCallersNamespaceFirst(t *testing.T) {
+	f := topology.Form{Services: []topology.Service{{Name: "edge.a", Aliases: []string{"edge"}}, {Name: "api.a"},
+		{Name: "api.b"}, {Name: "api"}, {Name: "db"}},
+		Calls: []topology.Call{{From: "edge", To: "api"}, {From: "edge", To: "db"}, {From: "api.b", To: "new"}}}
+	joined, _ := f.Join()
+	var got []string
+	for _, c := range joined.Calls {
+		got = append(got, c.From+">"+c.To)
+	}
+	if want := []string{"edge.a>api.a", "edge.a>db", "api.b>new"}; !slices.Equal(got, want) {
+		t.Errorf("calls %q, want %q", got, want)
+	}
+}
+
 func TestAProxyAnswersAClientOfGRPCWithACode(t *testing.T) {
 	proxy := topology.Layer{Kind: topology.SidecarOut, Product: "istio",
 		Answers: []topology.Answer{{After: topology.Refused, Gives: topology.S503}}}
