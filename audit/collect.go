@@ -69,6 +69,8 @@ func (c *collecting) path(root string) {
 		switch {
 		case c.ctx.Err() != nil:
 			return filepath.SkipAll
+		case path == root && errors.Is(err, fs.ErrNotExist):
+			c.errs = append(c.errs, fmt.Errorf("%s: there is no such file or folder", filepath.Clean(root)))
 		case err != nil:
 			c.errs = append(c.errs, err)
 		case d.IsDir():

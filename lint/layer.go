@@ -122,7 +122,7 @@ type played struct {
 func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods, weight func(extra float64) float64,
 ) state {
 	p := &played{a: a, l: l, m: a.limits(l), methods: methods}
-	if p.m.veiled || in.vague && p.m.try+p.m.all > 0 {
+	if p.m.veiled && !inTime(l, &in) || in.vague && p.m.try+p.m.all > 0 {
 		in = in.atOnce()
 		p.m = limits{}
 	}
@@ -158,6 +158,11 @@ func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods
 	out.vague = in.vague || !a.worst && p.vague()
 	a.allowances(l, &out, tries, copies)
 	return out
+}
+
+// inTime reports that a limit of a try that nobody knows ends none of its tries: all of them fail, or succeed, at once.
+func inTime(l *topology.Layer, in *state) bool {
+	return !in.vague && in.longest == 0 && !l.Overall.IsUnknown() && !unknownWait(&l.Backoff)
 }
 
 // ends finds how a try can end, as the layer sees it: with an answer that comes in time, or at the try's limit.
