@@ -53,6 +53,13 @@ func Collect(ctx context.Context, paths []string, stdin io.Reader, progress func
 	return c.files, errors.Join(c.errs...)
 }
 
+// missing is a path that was named and is not there.
+type missing string
+
+func (m missing) Error() string { return string(m) + ": there is no such file or folder" }
+
+func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
+
 type collecting struct {
 	ctx      context.Context
 	progress func(int)
@@ -70,7 +77,7 @@ func (c *collecting) path(root string) {
 		case c.ctx.Err() != nil:
 			return filepath.SkipAll
 		case path == root && errors.Is(err, fs.ErrNotExist):
-			c.errs = append(c.errs, fmt.Errorf("%s: there is no such file or folder", filepath.Clean(root)))
+			c.errs = append(c.errs, missing(filepath.Clean(root)))
 		case err != nil:
 			c.errs = append(c.errs, err)
 		case d.IsDir():

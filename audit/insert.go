@@ -39,6 +39,8 @@ type inserts struct {
 	files  map[string][]byte
 	assume source.Assume
 	known  map[question]*Edit // nil where there is none
+	// remarks are how many each file has as it is, where that was counted.
+	remarks map[string]int
 }
 
 // question is a place, with what is to stand there.
@@ -73,6 +75,27 @@ func (in *inserts) edit(product string, at topology.Position, to int) (Edit, boo
 		}
 	}
 	return Edit{}, false
+}
+
+// quiet reports whether the file with an edit of a number gives nothing new to complain about.
+func (in *inserts) quiet(e Edit) bool {
+	q := question{at: e.At}
+	if _, asked := in.known[q]; !asked {
+		in.known[q] = nil
+		before := importer.File{Name: e.At.File, Data: in.files[e.At.File]}
+		most, counted := in.remarks[e.At.File]
+		if !counted {
+			was, _ := importer.Read([]importer.File{before}, in.assume)
+			most = len(was.Remarks)
+			in.remarks[e.At.File] = most
+		}
+		changed, left := Apply([]importer.File{before}, []Edit{e})
+		is, _ := importer.Read(changed, in.assume)
+		if len(left) == 0 && len(is.Remarks) <= most {
+			in.known[q] = &e
+		}
+	}
+	return in.known[q] != nil
 }
 
 // holds reports whether the file with an edit says the number of tries where it was written, or, if that is one, no

@@ -184,8 +184,11 @@ func (t *textual) changes(r *Result) {
 		}
 		t.line("    One request then becomes %s attempts at most.", times(after))
 	}
+	if r.Unfinished {
+		t.line("    not all paths were looked at: write these changes with --fix=write, and look again")
+	}
 	for _, l := range r.Left {
-		t.line("    also repeats, and stands as a number in no file: %s", l)
+		t.line("    also repeats, and is left as it is: %s", l)
 	}
 	t.line("")
 	if r.Diff != "" {
