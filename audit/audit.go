@@ -33,7 +33,9 @@ type Result struct {
 	After    *Worst    // the worst path with the changes made
 	// Unfinished reports that the search for changes ended before all paths were looked at, because the form is large.
 	Unfinished bool
-	Left       []string // retries on the worst path that are left: no number in a file can be changed for them, or it is as small as it may be
+	// Left are the retries on the worst path that are left: no number in a file can be changed for them, or it is as small
+	// as it may be.
+	Left []string
 
 	assume source.Assume
 	fixed  topology.Form // with the changes made

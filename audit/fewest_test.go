@@ -101,7 +101,8 @@ func TestLayersBesideEachOtherAreChangedTogether(t *testing.T) {
 }
 
 func TestAPathThatNoNumberShortensHidesNoOther(t *testing.T) {
-	changed, r := shop(t, "- {from: a, to: b, layers: [{kind: client, repeats: [{on: [refused], tries: 30 (default of X)}]}]}",
+	changed, r := shop(t,
+		"- {from: a, to: b, layers: [{kind: client, repeats: [{on: [refused], tries: 30 (default of X)}]}]}",
 		"- {from: c, to: d, layers: [{kind: client, repeats: [{on: [refused], tries: 20}]}]}")
 	if got := string(changed[0].Data); strings.Count(got, "tries: 1}") != 1 || len(r.Left) != 1 || r.After.Most != 30 {
 		t.Errorf("left %q, got\n%s", r.Left, got)

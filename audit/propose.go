@@ -43,7 +43,8 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 		data[f.Name] = f.Data
 	}
 	form := clone(r.Form)
-	p := &plan{data, inserts{files: data, assume: r.assume, known: map[question]*Edit{}, remarks: map[string]int{}}, effort}
+	p := &plan{data: data, effort: effort, inserts: inserts{files: data, assume: r.assume, known: map[question]*Edit{},
+		remarks: map[string]int{}}}
 	a, given := lint.Amplification(form, o), map[way]bool{}
 	for len(given) < givenUp && p.effort > 0 {
 		w := worstBut(a, given)

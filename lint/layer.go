@@ -160,11 +160,6 @@ func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods
 	return out
 }
 
-// inTime reports that a limit of a try that nobody knows ends none of its tries: all of them fail, or succeed, at once.
-func inTime(l *topology.Layer, in *state) bool {
-	return !in.vague && in.longest == 0 && !l.Overall.IsUnknown() && !unknownWait(&l.Backoff)
-}
-
 // ends finds how a try can end, as the layer sees it: with an answer that comes in time, or at the try's limit.
 func (p *played) ends(in state) {
 	for _, f := range in.fails {

@@ -26,8 +26,8 @@ spec:
 	for _, r := range f.Remarks {
 		got += fmt.Sprintf("%s %s: %s\n", r.Rule, r.At, r.Fix)
 	}
-	const want = `F501 r.yaml:7:17: it knows: requests, totalSuccesses, totalFailures, consecutiveSuccesses, consecutiveFailures
-F601 r.yaml:12:34: did you mean timeout?
+	const want = "F501 r.yaml:7:17: it knows: requests, totalSuccesses, totalFailures, consecutiveSuccesses, " +
+		"consecutiveFailures\n" + `F601 r.yaml:12:34: did you mean timeout?
 F601 r.yaml:14:15: write it below outbound: (or inbound:, for what the component delivers)
 F601 r.yaml:15:48: it knows: timeout, retry, circuitBreaker
 `

@@ -14,8 +14,8 @@ import (
 // assumedVersion is the version of grpc-go whose defaults hold when nobody says which it is.
 const assumedVersion = "1.80"
 
-// key is a key as it is documented, and as Go programs write it: grpc-go reads a config with Go's JSON, to which a key in
-// another case is the same.
+// key is a key as it is documented, and as Go programs write it: grpc-go reads a config with Go's JSON, to which a key
+// in another case is the same.
 func key(name string) string { return name + "|" + capital(name) }
 
 func capital(name string) string { return strings.ToUpper(name[:1]) + name[1:] }

@@ -105,8 +105,8 @@ func (c *config) attempts(n source.Node, tries topology.Value[int]) topology.Val
 			fmt.Sprintf("maxAttempts is %d, and counts the first try", most),
 			"write 2 to 5, or remove the retryPolicy")
 	case most > mostAttempts:
-		c.remark("F602", n.Get(key("maxAttempts")), "retryPolicy maxAttempts", fmt.Sprintf("maxAttempts %d counts as %d", most,
-			mostAttempts),
+		c.remark("F602", n.Get(key("maxAttempts")), "retryPolicy maxAttempts",
+			fmt.Sprintf("maxAttempts %d counts as %d", most, mostAttempts),
 			fmt.Sprintf("write %d, or raise the limit in the client's code", mostAttempts))
 		tries.V = mostAttempts
 	}

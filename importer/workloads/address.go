@@ -28,8 +28,8 @@ var (
 	variable = regexp.MustCompile(`(?i)(URL|URI|ADDR|ADDRESS|HOST|ENDPOINT|SERVICE|TARGET|UPSTREAM|BACKEND)S?$`)
 )
 
-// telemetry are variables, and ports, of where a program sends its spans and metrics. It does so beside its requests, in
-// batches: no request waits for it, and none fails with it.
+// telemetry are variables, and ports, of where a program sends its spans and metrics. It does so beside its requests,
+// in batches: no request waits for it, and none fails with it.
 var telemetry = regexp.MustCompile(`(?i)(^|_)(OTEL|OTLP|STATSD|ZIPKIN|DD_AGENT|DD_TRACE|JAEGER_(AGENT|ENDPOINT|` +
 	`COLLECTOR))(_|$)`)
 

@@ -82,7 +82,8 @@ func TestAFolderWithoutConfigurationIsNoSuccess(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	// What could only be noted was not read either: a build must not take that for a system without retries.
-	code, _, errs = run(inspect.AuditCommand, write(t, "shop.yaml", "\xff\xfea\x00p\x00i\x00V\x00e\x00r\x00s\x00i\x00o\x00n\x00:\x00"))
+	utf16 := "\xff\xfe" + strings.Join(strings.Split("apiVersion:", ""), "\x00") + "\x00"
+	code, _, errs = run(inspect.AuditCommand, write(t, "shop.yaml", utf16))
 	if code != 2 || !strings.Contains(errs, "none of these files is of a kind that is read") {
 		t.Errorf("a file in UTF-16: exit code %d, %s", code, errs)
 	}
