@@ -163,6 +163,32 @@ var absent = [][4]string{
 	{"dapr.yaml", "shop", "apiVersion: dapr.io/v1alpha1\nkind: Resiliency\nmetadata: {name: r}\nspec:\n" +
 		"  policies:\n    retries:\n      often:\n        policy: constant\n        duration: 1s\n  targets:\n" +
 		"    apps:\n      orders: {retry: often}\n", "policy: constant\n        maxRetries: 0\n"},
+	{"eg.yaml", "edge", traffic("  retry: {}\n"), "  retry: {numRetries: 0}\n"},
+	{"eg.yaml", "edge", traffic("  retry: # why\n    perRetry: {timeout: 1s}\n  timeout: {http: {requestTimeout: 2s}}\n"),
+		"  retry: # why\n    perRetry: {timeout: 1s}\n    numRetries: 0\n  timeout"},
+	{"route.yaml", "edge", edge("eg", "    retry: {codes: [503]}\n"), "    retry: {attempts: 0, codes: [503]}\n"},
+	{"route.yaml", "edge", edge("istio", "    retry:\n      codes: [503]\n"), "      codes: [503]\n      attempts: 0\n"},
+	{"route.yaml", "edge", edge("istio", ""), "port: 8080}]\n    retry: {attempts: 0}\n"},
+	{"kuma.yaml", "shop", "apiVersion: kuma.io/v1alpha1\nkind: MeshRetry\nmetadata: {name: p, namespace: kuma-system}\n" +
+		"spec:\n  targetRef: {kind: Mesh}\n  to:\n  - targetRef: {kind: MeshService, name: orders}\n    default:\n" +
+		"      grpc: {numRetries: 0}\n      http:\n        perTryTimeout: 1s\n",
+		"        perTryTimeout: 1s\n        numRetries: 0\n"},
+}
+
+// edge is a gateway of the Gateway API with a route of orders; keys are more of its one rule.
+func edge(class, keys string) string {
+	return "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: edge, namespace: shop}\n" +
+		"spec: {gatewayClassName: " + class + "}\n---\n" +
+		"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: orders, namespace: shop}\nspec:\n" +
+		"  parentRefs: [{name: edge}]\n  hostnames: [shop.example.com]\n  rules:\n" +
+		"  - backendRefs: [{name: orders, port: 8080}]\n" + keys
+}
+
+// traffic is Envoy Gateway's policy for that route.
+func traffic(retry string) string {
+	return edge("eg", "") + "---\napiVersion: gateway.envoyproxy.io/v1alpha1\nkind: BackendTrafficPolicy\n" +
+		"metadata: {name: p, namespace: shop}\nspec:\n" +
+		"  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: orders}]\n" + retry
 }
 
 func TestANumberThatAFileLeavesOutIsWrittenIntoIt(t *testing.T) {

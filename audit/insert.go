@@ -23,8 +23,8 @@ type setter struct {
 // file again.
 var setters = map[string][]setter{
 	"envoy":         {{"num_retries: %d", 0}, {"numRetries: %d", 0}},
-	"istio":         {{"retries: {attempts: %d}", 0}},
-	"envoy-gateway": {{"numRetries: %d", 0}},
+	"istio":         {{"retries: {attempts: %d}", 0}, {"attempts: %d", 0}, {"retry: {attempts: %d}", 0}},
+	"envoy-gateway": {{"numRetries: %d", 0}, {"attempts: %d", 0}},
 	"kuma":          {{"numRetries: %d", 0}},
 	"kong":          {{"retries: %d", 0}},
 	"dapr":          {{"maxRetries: %d", 0}},

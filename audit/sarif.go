@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"io"
+	"net/url"
 	"strings"
 
 	"github.com/abate-go/abate/lint"
@@ -18,6 +19,7 @@ type (
 	}
 	sarifRun struct {
 		Tool    sarifTool     `json:"tool"`
+		Columns string        `json:"columnKind"`
 		Results []sarifResult `json:"results"`
 	}
 	sarifTool struct {
@@ -82,7 +84,7 @@ const fingerprintKey = "abateFinding/v1"
 // SARIF writes the findings as SARIF 2.1.0, for code scanning. version is that of the program; it may be empty.
 func SARIF(w io.Writer, r *Result, version string) error {
 	run := sarifRun{Tool: sarifTool{sarifDriver{Name: "abate audit", InformationURI: "https://github.com/abate-go/abate",
-		Version: version, Rules: []sarifRule{}}}, Results: []sarifResult{}}
+		Version: version, Rules: []sarifRule{}}}, Columns: "unicodeCodePoints", Results: []sarifResult{}}
 	index := map[string]int{}
 	for i, rule := range lint.Rules() {
 		index[rule.ID] = i
@@ -134,7 +136,7 @@ func physical(at topology.Position) *sarifPhysical {
 	if at.IsZero() {
 		return nil
 	}
-	p := &sarifPhysical{Artifact: sarifArtifact{strings.ReplaceAll(at.File, " ", "%20")}}
+	p := &sarifPhysical{Artifact: sarifArtifact{(&url.URL{Path: at.File}).String()}}
 	if at.Line > 0 {
 		p.Region = &sarifRegion{at.Line, at.Column}
 	}

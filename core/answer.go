@@ -51,6 +51,51 @@ func (c *Call) AnswerEnded(now time.Duration, err error) {
 	}
 }
 
+// AnswerBegan reports that the answer of the attempt of c that is in the air has begun and goes on to the caller, while
+// how the attempt ends is not known yet: a stream, whose verdict stands at its end. It is a success for all who learn
+// from attempts, with the time that it took so far: a dependency whose streams last for hours is neither silent nor
+// slow. AttemptDone has to follow, with which the call finishes; a failure that it reports counts as an answer that
+// broke off. The call keeps its permit of the bulkhead until then. It does nothing for an attempt that has copies
+// beside it, and the second time.
+func AnswerBegan(c *Call, now time.Duration) {
+	a := &c.main
+	if c.over || !a.live || c.inAir != 1 || a.asked&askedBegun != 0 {
+		return
+	}
+	a.asked |= askedBegun
+	learn(now, c, a, Success)
+	if a.asked&askedBreaker != 0 {
+		a.asked &^= askedBreaker
+		a.permit = c.s.breaker.Answered(now, a.permit)
+		a.asked |= askedAnswer
+	}
+}
+
+// endBegun records the end of an attempt whose answer had begun.
+func endBegun(now time.Duration, c *Call, a *attemptCopy, o *Outcome, class Class) {
+	s := c.s
+	if s.observer != nil {
+		defer s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: now - a.start,
+			Err: o.Err})
+	}
+	judged := a.asked&askedAnswer != 0
+	a.asked &^= askedBegun | askedAnswer
+	failed := class == Failure || class == Overload
+	if failed {
+		s.resulted(now, false)
+	}
+	switch {
+	case !judged:
+	case !failed:
+		s.breaker.Ended(now, a.permit, breaker.Success)
+	default:
+		s.breaker.Ended(now, a.permit, breaker.Failure)
+		if o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
+			s.opening.failed(o.Err)
+		}
+	}
+}
+
 // reportEnded tells the observer that the call has ended. If the observer ends the goroutine nobody is left who reads
 // the answer.
 func (c *Call) reportEnded(now time.Duration, reason, err error) {

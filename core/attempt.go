@@ -51,6 +51,7 @@ const (
 	askedOpener
 	waitsForPace // since start; nobody's answer
 	askedPermit  // the bulkhead, whose permit the answer keeps
+	askedBegun   // nobody but the breaker: AnswerBegan has told the others. How the attempt ends is not known yet
 )
 
 // attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.
@@ -272,7 +273,7 @@ func (c *Call) HedgeDelay(now time.Duration) (time.Duration, bool) {
 func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool) {
 	s := c.s
 	if c.over || c.inAir == 0 || s.hedge == nil || int(c.hedges) >= min(s.policy.Hedge.MaxHedges, MaxCopies-1) ||
-		now >= c.deadline {
+		now >= c.deadline || c.main.asked&askedBegun != 0 {
 		return 0, 0, false
 	}
 	if c.beside == nil {

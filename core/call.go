@@ -169,6 +169,7 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	if c.over || n > 0 && c.beside == nil || !copyOf(c, n).live {
 		return Step{Action: Await}
 	}
+	begun := copyOf(c, n).asked&askedBegun != 0
 	c.record(now, n, &o)
 	if o.Class == Ignored && n > 0 { // a hedge that has nothing to say
 		switch {
@@ -185,7 +186,7 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 		}
 		return c.finish(now, nil, o.Err)
 	}
-	final := o.Class == Ignored || o.NoRetry
+	final := o.Class == Ignored || o.NoRetry || begun // what the caller has of it cannot be taken back
 	if b := c.beside; b != nil {
 		b.asked = max(b.asked, o.RetryAfter)
 		o.RetryAfter = b.asked

@@ -236,3 +236,16 @@ func (p Policy) WithDefaults() Policy {
 	}
 	return p
 }
+
+// Allowance is what the policy's own retry budget lets retries and hedges add, and whether it has one.
+func (p *Policy) Allowance() (a budget.Allowance, limited bool) {
+	return p.RetryBudget.Allowance(), p.RetryBudget.Enabled()
+}
+
+// MaxExtraAttempts is how many retries and hedges the policy lets one call have at most.
+func (p *Policy) MaxExtraAttempts() int {
+	if h := p.Hedge.WithDefaults(); h.Enabled() {
+		return p.MaxRetries + h.MaxHedges
+	}
+	return p.MaxRetries
+}

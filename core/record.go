@@ -16,37 +16,12 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 	if a.handed != 0 || o.Resent > 0 || o.Below.Said || o.Below.Final { // else there is nothing to settle
 		c.settle(n, o)
 	}
-	latency := now - a.start
-	class := o.Class
-	left := o.Left
-	if class == Failure && now >= c.deadline && c.deadline-a.start < s.typical.load() {
-		class, left = Ignored, true // it never had the time that an answer takes: that is its caller's impatience
+	class, left := classOf(c, now, a, o)
+	if a.asked&askedBegun != 0 {
+		endBegun(now, c, a, o, class)
+		return
 	}
-	// this process ran out of something: nobody's failure but its own
-	if o.Neutral || class != Success && exhausted.Own(o.Err) {
-		class = Ignored
-	}
-	s.recordThrottle(now, a.start, a, throttleResult[class&3])
-	s.recordOpener(now, a.start, a, class)
-	if class != Ignored {
-		if s.budget != nil {
-			s.budget.Result(now, class == Success)
-		}
-		if s.shared != nil {
-			s.shared.Result(now, class == Success)
-		}
-	}
-	if s.learns {
-		s.teach(now, a.start, c.start, c.deadline, class)
-	}
-	if class == Success && s.times(c.deadline) {
-		s.typical.record(latency)
-		if s.hedge != nil {
-			// From the first copy on, whichever copy won: else the cancelled slow ones would be missing from the
-			// estimate, and the delay would creep down.
-			s.hedge.Record(now, now-c.main.start)
-		}
-	}
+	learn(now, c, a, class)
 	// After the others: what follows from a change of state may end in a panic of Policy.Rand.
 	switch {
 	case s.observer != nil:
@@ -57,6 +32,40 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 		s.breaker.Record(now, a.permit, breaker.Success)
 	default:
 		s.recorded(now, a, o, c.Caller.verdict(class, left, c.attempts == 1))
+	}
+}
+
+// classOf returns what the outcome of an attempt is to those who count, and whether its caller has left.
+func classOf(c *Call, now time.Duration, a *attemptCopy, o *Outcome) (class Class, left bool) {
+	class, left = o.Class, o.Left
+	if class == Failure && now >= c.deadline && c.deadline-a.start < c.s.typical.load() {
+		class, left = Ignored, true // it never had the time that an answer takes: that is its caller's impatience
+	}
+	// this process ran out of something: nobody's failure but its own
+	if o.Neutral || class != Success && exhausted.Own(o.Err) {
+		class = Ignored
+	}
+	return class, left
+}
+
+// learn tells those who learn from attempts, the breaker aside, that one came to class now.
+func learn(now time.Duration, c *Call, a *attemptCopy, class Class) {
+	s := c.s
+	s.recordThrottle(now, a.start, a, throttleResult[class&3])
+	s.recordOpener(now, a.start, a, class)
+	if class != Ignored {
+		s.resulted(now, class == Success)
+	}
+	if s.learns {
+		s.teach(now, a.start, c.start, c.deadline, class)
+	}
+	if class == Success && s.times(c.deadline) {
+		s.typical.record(now - a.start)
+		if s.hedge != nil {
+			// From the first copy on, whichever copy won: else the cancelled slow ones would be missing from the
+			// estimate, and the delay would creep down.
+			s.hedge.Record(now, now-c.main.start)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ go 1.25.0
 
 require (
 	github.com/abate-go/abate v0.0.0
+	github.com/google/go-jsonnet v0.21.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
 	helm.sh/helm/v3 v3.20.2

@@ -197,6 +197,26 @@ func TestPodMonitorsSelectThePodsOfGatewayAndSidecars(t *testing.T) {
 	}
 }
 
+// A label must not take from a program what it reached before: hosts that nobody has written into the policy.
+func TestLabelTakesNoHostAwayFromAPodUnlessTheValuesSaySo(t *testing.T) {
+	for values, want := range map[string]string{"": "pass", "sidecar: {strangers: refuse}": "refuse"} {
+		bundles, err := parsed(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := templateOf(t, bundles["injector.yaml"]).Container.Args
+		i := slices.Index(args, "--strangers")
+		if i < 0 || args[i+1] != want || !slices.Contains(args, "127.0.0.1:15001") {
+			t.Errorf("%q: %v, want --strangers %s, which the proxy takes on loopback only", values, args, want)
+		}
+		for _, c := range all[*corev1.ConfigMap](bundles["gateway.yaml"]) {
+			if strings.Contains(fmt.Sprint(c.Data), "strangers") {
+				t.Error("a gateway would let everybody through")
+			}
+		}
+	}
+}
+
 func TestTheBudgetOfAGatewayIsSharedByItsReplicas(t *testing.T) {
 	for values, want := range map[string]string{
 		"gateway: {replicas: 7}": "clients: 7",
@@ -219,6 +239,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 		"gateway: {replicas: 0}":            "gateway.replicas",
 		"injector: {failurePolicy: ignore}": "injector.failurePolicy",
 		"sidecar: {port: 70000}":            "sidecar.port",
+		"sidecar: {strangers: perhaps}":     "sidecar.strangers",
 		"gatway: {}":                        "gatway",
 	} {
 		if _, err := render(values); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "/", "."), want) {

@@ -65,6 +65,7 @@ func (f *proxyFlags) parse(args []string) error {
 	set.StringVar(&f.admin, "admin", "", "")
 	set.BoolVar(&f.gateway, "gateway", false, "")
 	set.StringVar(new(string), "log-format", "text", "")
+	set.StringVar(new(string), "strangers", "refuse", "")
 	set.DurationVar(&f.drain, "drain-timeout", 25*time.Second, "")
 	if len(args) == 0 {
 		return flag.ErrHelp

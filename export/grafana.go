@@ -66,7 +66,8 @@ func (o *GrafanaOptions) check() (runbooks *url.URL, err error) {
 
 // boardRows is the dashboard from top to bottom: what happens, why, and then each part by itself.
 func boardRows() []boardRow {
-	return []boardRow{stormRow(), whyRow(), limitsRow(), arrivalsRow(), clientsRow(), connectionsRow(), messagesRow(),
+	return []boardRow{stormRow(), whyRow(), callersRow(), limitsRow(), arrivalsRow(), clientsRow(), connectionsRow(),
+		messagesRow(),
 		sharedRow(), handRow()}
 }
 

@@ -19,11 +19,11 @@ func admission() []panel {
 		}, help: "Requests that the service never saw. rate_limited: one caller is over its limit. overloaded and " +
 			"deadline: see 'Shed, by why'. caller_left: they did not wait."},
 		{title: "Shed, by why", runbook: "ShedRate", unit: "reqps", stack: true, shows: []query{
-			{perSecond("reason", "shed_total"), "{{reason}}"},
+			{perSecond("reason", "abate_shed_total"), "{{reason}}"},
 		}, help: "cpu and queue-delay mean that the service is busy: add instances. expired: its callers had given up " +
 			"already. attempt: retries make it worse, look at who retries."},
 		{title: "Shed, by priority", runbook: "ShedRate", unit: "reqps", stack: true, shows: []query{
-			{perSecond("priority", "shed_total"), "{{priority}}"},
+			{perSecond("priority", "abate_shed_total"), "{{priority}}"},
 		}, help: "SHEDDABLE going first is shedding at work. CRITICAL among them means that the service is too small for " +
 			"its load: add instances now."},
 		{title: "Retries among what arrives", runbook: "ArrivingRetries", unit: "percentunit",
@@ -66,8 +66,8 @@ func waits() []panel {
 func limits() []panel {
 	return []panel{
 		{title: "Rate limit of arrivals", unit: "reqps", shows: []query{
-			{perSecond("service", "rate_limit_allowed_total"), "{{service}} let pass"},
-			{perSecond("service", "rate_limit_rejected_total"), "{{service}} refused"}},
+			{perSecond("service", "abate_rate_limit_allowed_total"), "{{service}} let pass"},
+			{perSecond("service", "abate_rate_limit_rejected_total"), "{{service}} refused"}},
 			help: "If refusals grow while the service has room to spare, the limit is too low; if one caller makes most of " +
 				"them, talk to that one."},
 		{title: "Buckets of the rate limit", unit: "none", shows: []query{
@@ -106,30 +106,30 @@ func keys() []panel {
 func clientsRow() boardRow {
 	return boardRow{title: "HTTP and gRPC clients", folded: true, panels: third([]panel{
 		{title: "Requests by status", unit: "reqps", stack: true, shows: []query{
-			{perSecond("status", "http_client_requests_total"), "{{status}}"},
+			{perSecond("status", "abate_http_client_requests_total"), "{{status}}"},
 		}, help: "What callers got, a request counted once whatever its attempts; 0 is no answer at all. If 0 and 5xx " +
 			"grow, 'Why the policy said no' has those that the policy refused."},
 		{title: "Requests that fail, by service", unit: "percentunit", max: 1, bound: bound{
 			fixed: limit{warn: 0.01, bad: 0.05},
 		}, shows: []query{{share(
-			perSecond("service", "http_client_requests_total", `status=~"0|5.."`),
-			perSecond("service", "http_client_requests_total")), "{{service}}"}},
+			perSecond("service", "abate_http_client_requests_total", `status=~"0|5.."`),
+			perSecond("service", "abate_http_client_requests_total")), "{{service}}"}},
 			help: "No answer or 5xx, after retries. Red is what users notice: fix the service, or give them a fallback."},
 		{title: "Time to answer, by service, 99 of 100", unit: "s", bound: bound{guard: patienceLimit}, shows: []query{
-			{tail("service", "http_client_request_duration_seconds"), "{{service}}"},
+			{tail("service", "abate_http_client_request_duration_seconds"), "{{service}}"},
 		}, help: "All attempts and the waits between them included. If it grows and the service's own latency does not, " +
 			"calls wait for retries or for a permit."},
 		{title: "Requests in the air", unit: "none", shows: []query{
-			{total("service", "http_client_concurrent_requests"), "{{service}}"},
+			{total("service", "abate_http_client_concurrent_requests"), "{{service}}"},
 		}, help: "If it climbs while requests per second do not, the service has become slow and callers pile up: a " +
 			"bulkhead bounds that."},
 		{title: "HTTP attempts after the first", unit: "reqps", stack: true, shows: []query{
-			{perSecond("attempt", "http_client_retry_attempts_total"), "attempt {{attempt}}"},
+			{perSecond("attempt", "abate_http_client_retry_attempts_total"), "attempt {{attempt}}"},
 		}, help: "The extra load, by the attempt's number. High numbers mean that failures last longer than the retries: " +
 			"fewer retries, not more."},
 		{title: "gRPC attempts after the first", unit: "reqps", stack: true, shows: []query{
-			{"sum by (status) (rate(grpc_client_retry_attempts_total[$__rate_interval]))", "{{status}}"},
-			{"sum(rate(grpc_client_retry_budget_exhausted_total[$__rate_interval]))", "not sent: budget used up"}},
+			{"sum by (status) (rate(abate_grpc_client_retry_attempts_total[$__rate_interval]))", "{{status}}"},
+			{"sum(rate(abate_grpc_client_retry_budget_exhausted_total[$__rate_interval]))", "not sent: budget used up"}},
 			help: "Of all services, by how they ended. If OK is a small part of them, retries do not help: lower maxRetries, " +
 				"or let the circuit open sooner."},
 	})}

@@ -29,6 +29,9 @@ func newBoard(o GrafanaOptions, runbooks *url.URL) *board {
 			{Label: "Data source", Name: "datasource", Description: "The Prometheus that has the metrics.",
 				Options: []struct{}{}, Query: "prometheus", Refresh: 1, Type: "datasource"},
 			serviceVariable(),
+			programVariable("job", "Program", "The program that calls, or that is protected.", callers+"}, job)"),
+			programVariable("instance", "Instance", "One of its instances: the whole page is then about it.",
+				callers+`,job=~"$job"}, instance)`),
 		}},
 		Links: []boardLink{
 			{Icon: "doc", Tags: []string{}, TargetBlank: true, Title: "Runbooks", Tooltip: "What to do when an alert fires",
@@ -44,12 +47,22 @@ func mark(name, colour, expr, title, text string) boardAnnotation {
 		Name: name, Step: "60s", TextFormat: text, TitleFormat: title}
 }
 
+// callers begins a query for the labels of what has guards or gates.
+const callers = `label_values({__name__=~"abate_calls_total|abate_requests_admitted_total"`
+
+// programVariable lets the viewer choose among programs or their instances. A series may have no such label.
+func programVariable(name, title, text, choices string) boardVariable {
+	return boardVariable{AllValue: ".*", Datasource: &boardSource{"prometheus", source}, Definition: choices,
+		Description: text, IncludeAll: true, Label: title, Multi: true, Name: name, Options: []struct{}{},
+		Query: boardVariableQuery{choices, name + "s"}, Refresh: 2, Sort: 1, Type: "query"}
+}
+
 // serviceVariable lets the viewer choose among all that call, are called or read messages. All of them are one pattern:
 // a list of a thousand names would not fit into a query.
 func serviceVariable() boardVariable {
 	const choices = `label_values({__name__=~"` +
 		`abate_calls_total|abate_requests_admitted_total|abate_kafka_delivered_total|` +
-		`http_client_requests_total"}, service)`
+		`abate_http_client_requests_total"}, service)`
 	return boardVariable{AllValue: ".+", Datasource: &boardSource{"prometheus", source}, Definition: choices,
 		Description: "The service that is called, or that is protected. Choose one and the dashed lines are its own " +
 			"thresholds.", IncludeAll: true, Label: "Service", Multi: true, Name: "service",

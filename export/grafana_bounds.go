@@ -116,22 +116,45 @@ func (b *boundaries) overrides(of bound) []fieldOverride {
 	return all
 }
 
+// extra is what a policy, its defaults written out, lets retries and hedges add to a first attempt.
+type extra struct {
+	most    float64 // if every attempt failed and there were no budget
+	ratio   float64 // what the budget allows, or would if there were the built-in one
+	allowed float64 // what may be added before RequestAmplification is a warning. A budget that never refuses is none
+	many    float64 // the share of retries among all attempts from which on HighRetryRate fires
+}
+
+// extraOf reads a policy. The rules do the same with the metrics of the policy: see limitsOfPolicies.
+func extraOf(p *policyfile.Policy) extra {
+	x := extra{most: float64(p.MaxExtraAttempts()), many: 0.3}
+	a, limited := p.Allowance()
+	if f := a.FailingRatio; f > 0 {
+		x.many = min(x.many, 0.8*f/(1+f))
+	}
+	if !limited {
+		usual := policyfile.DefaultPolicy()
+		a, _ = usual.Allowance()
+	}
+	x.ratio, x.allowed = a.Ratio, min(slack*a.Ratio, x.most/2)
+	return x
+}
+
 // shareLimit is for the share of retries among attempts: yellow for DependencyDegraded, red for HighRetryRate.
 func shareLimit(p *policyfile.Policy) limit {
-	x := extraOf("", p, clockwork{1})
-	return limit{warn: rounded(x.many() / 2), bad: rounded(x.many())}
+	many := extraOf(p).many
+	return limit{warn: rounded(many / 2), bad: rounded(many)}
 }
 
 // timesLimit is for attempts per call: yellow and red as RequestAmplification is a warning and critical. Under a budget
 // that only time fills the warning depends on the load.
 func timesLimit(p *policyfile.Policy) limit {
-	x := extraOf("", p, clockwork{1})
-	if x.bound() == 0 {
+	x := extraOf(p)
+	if x.most == 0 {
 		return limit{}
 	}
-	l := limit{bad: rounded(1 + (x.allowed()+x.bound())/2)}
+	l := limit{bad: rounded(1 + (x.allowed+x.most)/2)}
 	if x.ratio > 0 {
-		l.warn = rounded(1 + x.allowed())
+		l.warn = rounded(1 + x.allowed)
 	}
 	return l
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// chosen selects the services that the viewer has chosen.
-const chosen = `service=~"$service"`
+// chosen selects the services, the programs and the instances that the viewer has chosen.
+const chosen = `service=~"$service",job=~"$job",instance=~"$instance"`
 
 // of is a metric of the chosen services; where narrows it down.
 func of(metric string, where ...string) string {

@@ -27,7 +27,7 @@ func stormTiles() []panel {
 		}, help: "Calls that succeed per second, all chosen services together. A storm shows as goodput that falls while " +
 			"attempts rise."},
 		{title: "Circuits open", runbook: "CircuitBreakerOpen", unit: "none", bound: bound{fixed: limit{bad: 1}},
-			shows: []query{{count(highest("service", "circuit_breaker_state") + " == 2"), "services"}},
+			shows: []query{{count(highest("service", "abate_circuit_breaker_state") + " == 2"), "services"}},
 			help: "Services whose circuit is open in at least one instance. Calls to them are refused at once, and should " +
 				"be: fix the service, the circuit closes by itself."},
 		{title: "Budgets used up", runbook: "RetryBudgetExhausted", unit: "none", bound: bound{fixed: limit{bad: 1}},
@@ -35,7 +35,7 @@ func stormTiles() []panel {
 			help: "Services that have no retry left to send. The budget is holding back a storm: fix the service, do not " +
 				"raise the budget."},
 		{title: "Requests shed", runbook: "ShedRate", unit: "reqps", bound: bound{fixed: limit{warn: 0.1}}, shows: []query{
-			{"sum(rate(" + of("shed_total") + "[$__rate_interval])) or vector(0)", "shed"},
+			{"sum(rate(" + of("abate_shed_total") + "[$__rate_interval])) or vector(0)", "shed"},
 		}, help: "Arriving requests that are refused because the service cannot do them. See the row 'What arrives' for " +
 			"which; if CRITICAL ones are among them, add instances."},
 		{title: "Overrides by hand", runbook: "OverrideInForce", unit: "none", bound: bound{fixed: limit{warn: 1}},
@@ -71,7 +71,7 @@ func stormCurves() []panel {
 			help: "After retries. A share that falls while the retry share rises is the beginning of a storm: fix that " +
 				"service first."},
 		{title: "Circuit breakers", runbook: "CircuitBreakerOpen", kind: timeline, unit: "none", shows: []query{
-			{highest("service", "circuit_breaker_state"), "{{service}}"},
+			{highest("service", "abate_circuit_breaker_state"), "{{service}}"},
 		},
 			words: []word{{0, "closed", "green"}, {1, "half-open", "yellow"}, {2, "open", "red"}},
 			help: "The worst instance of each service. Open and closed by turns means that the service comes back and falls " +

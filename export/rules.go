@@ -2,118 +2,94 @@
 package export
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"time"
-
-	"go.yaml.in/yaml/v3"
-
-	"github.com/abate-go/abate/policyfile"
 )
 
 // Runbooks is where the runbook pages of the alerts are published, each under the name of its alert.
 const Runbooks = "https://github.com/abate-go/abate/blob/main/docs/runbooks"
 
-// Limits of RulesOptions.Scale.
+// Limits of RulesOptions.
 const (
-	MinScale = 0.01
-	MaxScale = 100
+	MinScale  = 0.01
+	MaxScale  = 100
+	MinScrape = time.Second
+	MaxScrape = 2 * time.Minute
 )
 
-// RulesOptions says what a policy file does not about rules for Prometheus. The zero value is fine.
+// RulesOptions says what the metrics do not about rules for Prometheus. The zero value is fine.
 type RulesOptions struct {
 	// Scale is the factor for all times of the rules: windows, "for" and how often they are evaluated. 0.1 makes an
 	// alert of two minutes one of twelve seconds, for tests and drills; scrape as much more often. Range 0.01 to 100.
 	// Zero means 1.
 	Scale float64
+	// Scrape is how often Prometheus scrapes, before Scale. The rules are evaluated as often; their windows have four
+	// scrapes and a minute at least. Range 1s to 2m. Zero means 15s.
+	Scrape time.Duration
 	// RunbookURL is the folder of the runbook pages: an absolute http or https URL. Empty means Runbooks.
 	RunbookURL string
-	// OnlyListed leaves out the alerts for what the file does not list. One Prometheus that loads the rules of several
-	// files needs it in all of them but one: what one file lists is unlisted to the others.
-	OnlyListed bool
+	// As is the form: Plain, Operator or Mixin. Empty means Plain.
+	As RulesForm
+	// Name is what the PrometheusRule is called, and Namespace where it is. Operator only. Empty means abate, and no
+	// namespace.
+	Name, Namespace string
+	// Labels are those of the PrometheusRule, by which an operator finds it: see ruleSelector of your Prometheus. Operator
+	// only.
+	Labels map[string]string
 }
 
-// The second line of the file.
-const (
-	headerAll = "# What it lists has alerts of its own. All other services share those labelled policy: defaults, with " +
-		"the thresholds of its defaults.\n" +
-		"# Are the rules of a second policy file loaded beside these? Write that one with --only-listed, else what is " +
-		"listed here is unlisted there."
-	headerListed = "# What it does not list has no alerts here (--only-listed)."
-)
+// header is the first line of the file.
+const header = "# Written by \"abate export %s\". The same for every policy: the thresholds are metrics of the " +
+	"policy that\n" +
+	"# is in force (abate_policy_...), so that this file does not change when the policy does.\n"
 
-// The times of the rules before Scale. The alerts are looked at so often that scraping every 15 s, looking and looking
-// again take less than 30 s together; the window has four scrapes.
-const (
-	interval = 5 * time.Second
-	window   = time.Minute
-)
-
-// PrometheusRules writes recording and alerting rules for Prometheus 2.42 and later about the services that file lists:
-// what they are called by guards (services) and what arrives at gates (protect). The thresholds follow from the
-// policies, so that an alert says that more happens than the policy wants; each service has rules of its own. All
-// others share one set, with the thresholds of the file's defaults and the label policy="defaults": no series is looked
-// at twice. They read metrics of adapter/abateprom that come from guards, gates and consumers alone. The recording
-// rules are the same for every file, and those that a Grafana dashboard may rely on. The error joins all that is wrong.
-// The same input gives the same bytes; the work grows with the number of services.
-func PrometheusRules(file *policyfile.File, o RulesOptions) ([]byte, error) {
-	base, err := o.check(file)
+// PrometheusRules writes recording and alerting rules for Prometheus 2.42 and later, about what is called by guards and
+// what arrives at gates. There are no more than 20, whatever there is to watch: where an alert begins follows from the
+// abate_policy_ metrics of adapter/abateprom, which each program shows of the policy that it is under. A guard that was
+// not added to the metrics is measured by abate.DefaultPolicy. The labels cluster, namespace, job and service are kept.
+// An alert that wakes somebody does so if the trouble is that of the whole program or of a quarter of its instances;
+// that of fewer is a ticket. The error joins all that is wrong. The same input gives the same bytes.
+func PrometheusRules(o RulesOptions) ([]byte, error) {
+	base, err := o.check()
 	if err != nil {
 		return nil, err
 	}
-	t := clockwork{o.Scale}
-	doc := ruleFile{Groups: []ruleGroup{
-		{Name: "abate-recording", Interval: t.text(interval), Rules: recordings(t)},
-		{Name: "abate-alerts", Interval: t.text(interval), Rules: alerts(file, o, base)},
-	}}
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "# Written by \"abate export prometheus-rules\" from %s: change the policy, not this file.\n",
-		strconv.QuoteToASCII(filepath.Base(file.Name)))
-	if o.OnlyListed {
-		fmt.Fprintln(&out, headerListed)
-	} else {
-		fmt.Fprintln(&out, headerAll)
+	return forms[o.As](&o, o.group(func(name string) string { return literal(base.JoinPath(name + ".md").String()) }))
+}
+
+// group is all rules, in the order in which they read each other. runbook gives the address of an alert's page.
+func (o *RulesOptions) group(runbook func(alert string) string) ruleGroup {
+	t := clockwork{o.Scale, o.Scrape}
+	g := ruleGroup{Name: "abate", Interval: t.text(o.Scrape), Rules: recordings(t)}
+	for _, a := range alertKinds() {
+		g.Rules = append(g.Rules, a.rule(t, runbook(a.name)))
 	}
-	encoder := yaml.NewEncoder(&out)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(doc); err != nil {
-		return nil, fmt.Errorf("export: %w", err)
-	}
-	return out.Bytes(), nil
+	return g
 }
 
 // check fills in the defaults and returns the folder of the runbooks.
-func (o *RulesOptions) check(file *policyfile.File) (*url.URL, error) {
+func (o *RulesOptions) check() (*url.URL, error) {
+	o.Scale, o.Scrape = cmp.Or(o.Scale, 1), cmp.Or(o.Scrape, 15*time.Second)
+	o.As, o.Name = cmp.Or(o.As, Plain), cmp.Or(o.Name, "abate")
 	var wrong []error
-	if o.OnlyListed && len(file.Services)+len(file.Protect) == 0 {
-		wrong = append(
-			wrong, fmt.Errorf("%s: no services and nothing under protect, so that there is nothing to watch for who wants "+
-				"only what is listed; list those to be watched, for example services: {payment-service: {}}, which has the "+
-				"defaults, or watch what is not listed too", file.Name))
-	}
-	if err := file.Defaults.Validate(); err != nil && !o.OnlyListed {
-		wrong = append(wrong, fmt.Errorf("%s: defaults: %w", file.Name, err))
-	}
-	for i := range file.Services { // one that was made in Go may have thresholds that are no numbers
-		if err := file.Services[i].Policy.Validate(); err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: service %q: %w", file.Name, file.Services[i].Name, err))
-		}
-	}
-	for i := range file.Protect {
-		if err := file.Protect[i].Protection.Validate(); err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: protect %q: %w", file.Name, file.Protect[i].Name, err))
-		}
-	}
-	o.Scale = cmp.Or(o.Scale, 1)
 	if math.IsNaN(o.Scale) || o.Scale < MinScale || o.Scale > MaxScale {
 		wrong = append(wrong, fmt.Errorf("scale: %v is out of range; allowed: %v to %v; for example 0.1", o.Scale,
 			MinScale, MaxScale))
+	}
+	if o.Scrape < MinScrape || o.Scrape > MaxScrape {
+		wrong = append(wrong, fmt.Errorf("scrape: %v is out of range; allowed: %v to %v; for example 30s", o.Scrape,
+			MinScrape, MaxScrape))
+	}
+	if forms[o.As] == nil {
+		wrong = append(wrong, fmt.Errorf("form: %q is not known; allowed: %s, %s, %s", o.As, Plain, Operator, Mixin))
+	}
+	if o.As == Operator {
+		wrong = append(wrong, o.checkNames()...)
 	}
 	base, err := RunbookFolder(o.RunbookURL)
 	return base, errors.Join(append(wrong, err)...)
@@ -131,39 +107,43 @@ func RunbookFolder(text string) (*url.URL, error) {
 
 // ruleFile is what Prometheus reads.
 type ruleFile struct {
-	Groups []ruleGroup `yaml:"groups"`
+	Groups []ruleGroup `yaml:"groups" json:"groups"`
 }
 
 type ruleGroup struct {
-	Name     string `yaml:"name"`
-	Interval string `yaml:"interval"`
-	Rules    []rule `yaml:"rules"`
+	Name     string `yaml:"name" json:"name"`
+	Interval string `yaml:"interval" json:"interval"`
+	Rules    []rule `yaml:"rules" json:"rules"`
 }
 
 type rule struct {
-	Record      string      `yaml:"record,omitempty"`
-	Alert       string      `yaml:"alert,omitempty"`
-	Expr        string      `yaml:"expr"`
-	For         string      `yaml:"for,omitempty"`
-	Labels      labels      `yaml:"labels,omitempty"`
-	Annotations annotations `yaml:"annotations,omitempty"`
+	Record      string      `yaml:"record,omitempty" json:"record,omitempty"`
+	Alert       string      `yaml:"alert,omitempty" json:"alert,omitempty"`
+	Expr        string      `yaml:"expr" json:"expr"`
+	For         string      `yaml:"for,omitempty" json:"for,omitempty"`
+	Labels      labels      `yaml:"labels,omitempty" json:"labels,omitzero"`
+	Annotations annotations `yaml:"annotations,omitempty" json:"annotations,omitzero"`
 }
 
-// labels are templates, as annotations are.
 type labels struct {
-	Severity string `yaml:"severity,omitempty"`
-	Service  string `yaml:"service,omitempty"` // the one that the alert is about, if it is about one
-	Policy   string `yaml:"policy,omitempty"`  // "defaults" where it is about all that have no policy of their own
+	Severity string `yaml:"severity,omitempty" json:"severity,omitempty"`
 }
 
+// annotations are templates.
 type annotations struct {
-	Summary     string `yaml:"summary,omitempty"`
-	Description string `yaml:"description,omitempty"`
-	Runbook     string `yaml:"runbook_url,omitempty"`
+	Summary     string `yaml:"summary,omitempty" json:"summary,omitempty"`
+	Description string `yaml:"description,omitempty" json:"description,omitempty"`
+	Runbook     string `yaml:"runbook_url,omitempty" json:"runbook_url,omitempty"`
 }
 
-// clockwork writes times as the scale has them.
-type clockwork struct{ scale float64 }
+// clockwork writes times as the scale has them, for what is scraped so often.
+type clockwork struct {
+	scale  float64
+	scrape time.Duration
+}
+
+// window is over how much time rates are taken, before the scale: four scrapes, and a minute at least.
+func (c clockwork) window() time.Duration { return max(time.Minute, 4*c.scrape) }
 
 // text is a time as Prometheus reads it, to the millisecond.
 func (c clockwork) text(d time.Duration) string {
@@ -180,7 +160,7 @@ func (c clockwork) text(d time.Duration) string {
 }
 
 // perSecond is n things within a window, as a rate.
-func (c clockwork) perSecond(n float64) float64 { return n / (window.Seconds() * c.scale) }
+func (c clockwork) perSecond(n float64) float64 { return n / (c.window().Seconds() * c.scale) }
 
 // number writes v with three digits, which is more than a threshold needs.
 func number(v float64) string {

@@ -7,31 +7,25 @@ import (
 	"testing"
 
 	"github.com/abate-go/abate/export"
-	"github.com/abate-go/abate/policyfile"
 )
 
-// TestTheRulesOfTheExampleAreThoseInDeploy holds the maintained file in step with what writes it.
-func TestTheRulesOfTheExampleAreThoseInDeploy(t *testing.T) {
-	policy := filepath.Join("..", "examples", "policy.yaml")
-	text, err := os.ReadFile(policy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := policyfile.Parse(policy, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := export.PrometheusRules(file, export.RulesOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	artefact := filepath.Join("..", "deploy", "prometheus", "abate.rules.yaml")
-	if *update {
-		if err := os.WriteFile(artefact, want, 0o644); err != nil {
+// TestTheRulesInDeployAreInStep holds the maintained files in step with what writes them.
+func TestTheRulesInDeployAreInStep(t *testing.T) {
+	for name, o := range map[string]export.RulesOptions{
+		"abate.rules.yaml": {}, "mixin.libsonnet": {As: export.Mixin}, "prometheusrule.yaml": {As: export.Operator},
+	} {
+		want, err := export.PrometheusRules(o)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if got, err := os.ReadFile(artefact); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("deploy/prometheus/abate.rules.yaml is out of step (%v); run: go test ./export -run Rules -update", err)
+		artefact := filepath.Join("..", "deploy", "prometheus", name)
+		if *update {
+			if err := os.WriteFile(artefact, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(artefact); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is out of step (%v); run: go test ./export -run Rules -update", artefact, err)
+		}
 	}
 }

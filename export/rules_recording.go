@@ -4,68 +4,162 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/abate-go/abate/policyfile"
 )
 
-// history is how much of an hour has to be known before it is what is usual.
-const history = 30 * time.Minute
+// The recording rules are three families. Each has its members by the label "of", so that all services of all programs
+// are looked at in three rules. Names are for good: alerts, runbooks and dashboards use them.
+const (
+	services   = "abate:service"   // what happens: per second, or a number
+	thresholds = "abate:threshold" // where alerts begin, by the policy that each service is really under
+	ratios     = "abate:ratio"     // what is compared with that
+)
 
-// by is what everything is summed by: the program that calls, and the service that it calls. The instances of a program
-// share a policy; two programs that call the same service may have two.
-const by = "sum by (job, service) "
+// member is one member of a family.
+type member struct{ of, expr string }
 
-// recordings are the recording rules. Names are for good: alerts and dashboards use them. They are called after the
-// window that they have at scale 1.
+// recordings are the recording rules: what happens first, then the thresholds, then the ratios, which read both.
 func recordings(t clockwork) []rule {
-	list := []struct{ name, expr string }{
-		{"abate:attempts:rate1m", by + "(rate(abate_attempts_total[W]))"},
-		{"abate:retries:rate1m", by + "(rate(abate_retries_total[W]))"},
-		// Retries, hedges, and what a client below the guard repeated by itself.
-		{"abate:extra_attempts:rate1m", by + "(rate(abate_retries_total[W])) + " + by + "(rate(abate_hedges_total[W])) + " +
-			by + "(rate(abate_hidden_retries_total[W]))"},
-		// Attempts are counted when they end and the others when they begin, so that this can fall below zero for a moment.
-		{"abate:first_attempts:rate1m", "clamp_min(abate:attempts:rate1m - abate:retries:rate1m - " + by +
-			"(rate(abate_hedges_total[W])), 0)"},
-		{"abate:amplification:ratio_rate1m", "(abate:first_attempts:rate1m + abate:extra_attempts:rate1m) / " +
-			"abate:first_attempts:rate1m"},
-		{"abate:retry_share:ratio_rate1m", "abate:retries:rate1m / (abate:first_attempts:rate1m + " +
-			"abate:extra_attempts:rate1m)"},
-		// Of the retries, how many saved their call. It falls when retries stop helping.
-		{"abate:retry_success:ratio_rate1m", by + "(rate(abate_retry_success_total[W])) / abate:retries:rate1m"},
-		{"abate:attempt_failures:ratio_rate1m", by + `(rate(abate_attempts_total{class=~"failure|overload"}[W])) / ` +
-			`abate:attempts:rate1m`},
-		{"abate:calls:rate1m", by + "(rate(abate_calls_total[W]))"},
-		{"abate:call_failures:ratio_rate1m", by + `(rate(abate_calls_total{outcome=~"failure|overload|refused"}[W])) / ` +
-			`abate:calls:rate1m`},
-		{"abate:refusals:rate1m", "sum by (job, service, reason) (rate(abate_call_refusals_total[W]))"},
+	return []rule{
+		family(services, t, facts()),
+		family(thresholds, t, limitsOfPolicies(t)),
+		family(ratios, t, comparisons()),
+	}
+}
+
+// family is the rule that records all members. A comment says what each is.
+func family(name string, t clockwork, members []member) rule {
+	parts := make([]string, len(members))
+	for i, m := range members {
+		parts[i] = fmt.Sprintf("label_replace(%s, \"of\", %q, \"\", \"\")", m.expr, m.of)
+	}
+	return rule{Record: name, Expr: t.expr(either(parts))}
+}
+
+// either joins expressions in pairs, and pairs of pairs: what is joined one by one is looked at again with each.
+func either(parts []string) string {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	half := len(parts) / 2
+	return "(" + either(parts[:half]) + "\nor " + either(parts[half:]) + ")"
+}
+
+// one is a member of a family, as an alert reads it.
+func one(family, of string) string { return fmt.Sprintf("%s{of=%q}", family, of) }
+
+// expr fills in what all expressions have in common: BY and ON are the labels that a service of a program has; W is the
+// window, 5W and 60W several of them, M a minute, L how far back a closed circuit is looked for; TWO and TEN are as
+// many things within a window, as a rate. PAGE, from which share of the instances on somebody is woken, stays.
+func (c clockwork) expr(text string) string {
+	const labels = "(cluster, namespace, job, service)"
+	w := c.window()
+	return strings.NewReplacer("BY", "by "+labels, "ON", "on "+labels, "[W]", "["+c.text(w)+"]",
+		"[5W]", "["+c.text(5*w)+"]", "[60W]", "["+c.text(60*w)+"]", "[L]", "["+c.text(longestWait+2*w)+"]",
+		"[M]", "["+c.text(time.Minute)+"]", "[3M]", "["+c.text(3*time.Minute)+"]", "OFFSET", "offset "+c.text(5*w),
+		"HALF", number(history*float64(60*w)/float64(c.scrape)), "TWO", number(c.perSecond(2)), "TEN",
+		number(c.perSecond(10))).Replace(text)
+}
+
+// facts are what is read of all instances: one look at each series.
+func facts() []member {
+	const pair = "sum BY (rate(%s[W]))"
+	perSecond := func(of, metric string) member { return member{of, fmt.Sprintf(pair, metric)} }
+	return []member{
+		perSecond("first_attempts", "abate_first_attempts_total"),
+		perSecond("extra_attempts", "abate_extra_attempts_total"),
+		perSecond("retries", "abate_retries_total"),
+		perSecond("calls", "abate_calls_ended_total"),
+		perSecond("failed_calls", "abate_calls_failed_total"),
+		perSecond("budget_exhausted", `abate_call_refusals_total{reason="budget_exhausted"}`),
+		{"attempts_running", "sum BY (abate_attempts_running)"},
+		{"instances", "count BY (abate_attempts_running)"},
 		// Instances whose circuit was open at a scrape of the window: between two waits it is half-open, and still not
-		// closed. One that nobody calls stays open for ever, one in shadow refuses nothing, and one that is forced open
-		// by hand says nothing of the service: none of them counts.
-		{"abate:circuit_open:instances", by + "(((max_over_time(circuit_breaker_state[W]) == bool 2) unless ignoring " +
-			"(override) abate_override{override=~\"shadow|forcedOpen\"} == 1)" +
-			" * (sum without (outcome) (rate(abate_calls_total[W])) > bool 0))"},
-		{"abate:attempts_running:sum", by + "(abate_attempts_running)"},
-		// What is usual: the last minutes are left out, so that a spike is not compared with itself. Of a service that
-		// is new, or was away for most of the hour, nobody knows yet. Windows are counted, not samples: those of two
-		// files are twice as many.
-		{"abate:attempts_running:avg1h",
-			fmt.Sprintf("avg_over_time(abate:attempts_running:sum[H] offset L) and "+
-				"count_over_time(abate:attempts_running:sum[H:W] offset L) >= %d", history/window)},
-		{"abate:arrivals:rate1m", by + "(rate(abate_requests_admitted_total[W])) + " + by +
-			"(rate(abate_requests_refused_total[W]))"},
+		// closed. One that nobody calls stays open for ever, and does not count.
+		{"circuits_open", "sum BY (max_over_time(abate_circuit_breaker_open[W]) * (rate(abate_calls_ended_total[W]) " +
+			"> bool 0))"},
+		{"max_extra_attempts", "max BY (abate_policy_max_extra_attempts)"},
+		{"budget_ratio", "max BY (abate_policy_retry_budget_ratio)"},
+		{"fallback", "max BY (abate_policy_fallback)"},
+		perSecond("arrivals", "abate_requests_arrived_total"),
+		perSecond("shed", "abate_requests_shed_total"),
+		perSecond("critical_arrivals", "abate_critical_requests_arrived_total"),
+		perSecond("critical_shed", "abate_critical_requests_shed_total"),
+		{"gates", "count BY (abate_requests_arrived_total)"},
 		// What each instance sees, by how much arrives there: a handful of requests somewhere has any share.
-		{"abate:arriving_retries:ratio_rate1m", by + "(abate_arriving_retry_ratio * (sum without (priority) " +
-			"(rate(abate_requests_admitted_total[W])) + sum without (reason) (rate(abate_requests_refused_total[W])))) / " +
-			"abate:arrivals:rate1m"},
-		{"abate:shed:ratio_rate1m", by + "(rate(shed_total[W])) / abate:arrivals:rate1m"},
-		{"abate:critical_shed:ratio_rate1m", by + `(rate(shed_total{priority=~"CRITICAL.*"}[W])) / (` +
-			by + `(rate(shed_total{priority=~"CRITICAL.*"}[W])) + ` +
-			by + `(rate(abate_requests_admitted_total{priority=~"CRITICAL.*"}[W])))`},
+		{"arriving_retries", "sum BY (abate_arriving_retry_ratio * rate(abate_requests_arrived_total[W]))"},
 	}
-	times := strings.NewReplacer("[W]", "["+t.text(window)+"]", "[H]", "["+t.text(60*window)+"]", "[H:W]",
-		"["+t.text(60*window)+":"+t.text(window)+"]", "offset L", "offset "+t.text(5*window))
-	rules := make([]rule, len(list))
-	for i, r := range list {
-		rules[i] = rule{Record: r.name, Expr: times.Replace(r.expr)}
+}
+
+// The bank of a budget counts for no less and no more than this: fewer extra attempts in a minute are no storm, and a
+// larger bank would hide one for as long as it lasts.
+const leastBank, mostBank = 10, 100
+
+// slack is the factor by which a budget may seem to be exceeded: counters are not read all at once.
+const slack = 1.1
+
+// longestWait is how long a circuit may stay open, whatever its policy says, before somebody is told.
+const longestWait = 10 * time.Minute
+
+// limitsOfPolicies are where alerts begin. A guard that tells what it does and was not added to the metrics tells no
+// policy: it is measured by the default one.
+func limitsOfPolicies(t clockwork) []member {
+	p := policyfile.DefaultPolicy().WithDefaults()
+	usual, _ := p.Allowance()
+	or := func(metric string, v float64) string {
+		return fmt.Sprintf("(max BY (%s) or 0 * max BY (%s) + %s)", metric, one(services, "attempts_running"), number(v))
 	}
-	return rules
+	most := "(" + or(one(services, "max_extra_attempts"), float64(p.MaxRetries)) + " > 0)"
+	// A budget that never refuses is none: then half of what can be added is much.
+	allowed := fmt.Sprintf("(%v * %s < ON %s / 2 or %s / 2)", slack, or(one(services, "budget_ratio"), usual.Ratio), most,
+		most)
+	seconds := t.window().Seconds() * t.scale
+	return []member{
+		// what may be added to a first attempt before an alert fires
+		{"extra_attempts", allowed},
+		// what is a storm: half-way between that and all that there can be
+		{"storm", fmt.Sprintf("(%s + ON %s) / 2", allowed, most)},
+		// a rate of extra attempts that is nothing yet: what time earns, and the bank within a window
+		{"few", fmt.Sprintf("clamp(%s, %d, %d) / %s + ON %v * %s", or("abate_policy_retry_budget_reserve", usual.Reserve),
+			leastBank, mostBank, number(seconds), slack, or("abate_policy_retry_budget_per_second", 0))},
+		// the share of retries among all attempts that is high: 30 %, or if the budget allows less, 80 % of what it does
+		{"retries", "clamp_max(0.8 - 0.8 / (1 + max BY (abate_policy_retry_budget_failing_ratio)), 0.3) or 0 * max BY (" +
+			one(services, "attempts_running") + ") + 0.3"},
+		// the time from which on an open circuit has been so for long, but for the two minutes that its alert waits: a
+		// window, in which it is still seen open, and two waits, a minute at least
+		{"circuit_due", fmt.Sprintf("time() + %s + %v * clamp(2 * max BY (abate_policy_circuit_breaker_max_wait_seconds), "+
+			"60, %v) + ON 0 * max BY (%s == 0)", number(seconds-t.scale*openLasts.Seconds()), t.scale, longestWait.Seconds(),
+			one(services, "circuits_open"))},
+		{"forced_open_and_called", "max BY (abate_policy_circuit_breaker_forced_open) and ON " + one(services, "calls") +
+			" > 0"},
+	}
+}
+
+// comparisons are shares, and in what share of its instances a program is in trouble: a service may be well on the
+// whole while one instance is not.
+func comparisons() []member {
+	of := func(a, b string) string { return fmt.Sprintf("%s / ON %s", one(services, a), one(services, b)) }
+	sent := fmt.Sprintf("(%s + ON %s)", one(services, "first_attempts"), one(services, "extra_attempts"))
+	return []member{
+		{"amplification", sent + " / ON " + one(services, "first_attempts")},
+		{"retries", one(services, "retries") + " / ON " + sent},
+		{"excess", fmt.Sprintf("%s - ON %s * ON %s - ON %s", one(services, "extra_attempts"),
+			one(thresholds, "extra_attempts"), one(services, "first_attempts"), one(thresholds, "few"))},
+		{"failed_calls", of("failed_calls", "calls")},
+		{"shed", of("shed", "arrivals")},
+		{"critical_shed", of("critical_shed", "critical_arrivals")},
+		{"arriving_retries", of("arriving_retries", "arrivals")},
+		{"open_instances", of("circuits_open", "instances")},
+		{"storming_instances", fmt.Sprintf("count BY ((rate(abate_extra_attempts_total[W]) > ON group_left () %s) > "+
+			"rate(abate_first_attempts_total[W]) * ON group_left () %s) / ON %s", one(thresholds, "few"),
+			one(thresholds, "storm"), one(services, "instances"))},
+		// fewer than ten calls in a window say nothing of an instance
+		{"failing_instances", "count BY (rate(abate_calls_failed_total[W]) > 0.5 * (rate(abate_calls_ended_total[W]) > " +
+			"TEN)) / ON " + one(services, "instances")},
+		{"shedding_instances", "count BY (rate(abate_critical_requests_shed_total[W]) > 0.05 * " +
+			"(rate(abate_critical_requests_arrived_total[W]) > TEN)) / ON " + one(services, "gates")},
+		{"full_instances", "count BY (increase(abate_idempotency_forgotten_total[5W]) > 0 or sum without (result) " +
+			"(increase(abate_idempotency_total{result=\"full\"}[5W])) > 0) / ON count BY (abate_idempotency_max_keys)"},
+	}
 }

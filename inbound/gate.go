@@ -10,6 +10,7 @@ import (
 	"hash/maphash"
 	"math"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,6 +79,7 @@ type gateSettings struct {
 	store      idempotency.Store
 	earlier    []earlierStore // where keys were kept before
 	trusted    []netip.Prefix
+	sockets    bool // peers on Unix sockets are trusted
 }
 
 // FleetLimiter decides a rate limit that several instances share. TryTake answers at once when what this instance holds
@@ -138,7 +140,7 @@ func (g *Gate) UpdateAt(now time.Duration, p Protection) error {
 // compile builds the settings for p and brings the gate's parts up to it.
 func (g *Gate) compile(p Protection, now time.Duration) *gateSettings {
 	s := &gateSettings{gate: g, protection: p, rnd: p.Rand, observer: p.Observer, store: p.Store,
-		trusted: prefixes(p.TrustedPeers)}
+		trusted: prefixes(p.TrustedPeers), sockets: slices.Contains(p.TrustedPeers, unixPeers)}
 	if s.rnd == nil {
 		s.rnd = chance.Source
 	}
@@ -195,6 +197,9 @@ func prefixes(texts []string) []netip.Prefix {
 	return all
 }
 
+// unixPeers is what stands in trustedPeers for all peers on Unix sockets, which have no address.
+const unixPeers = "unix"
+
 func parsePrefix(text string) (netip.Prefix, bool) {
 	if !strings.Contains(text, "/") {
 		a, err := netip.ParseAddr(text)
@@ -215,6 +220,9 @@ func (g *Gate) Describe() *Protection { return &g.inForce().protection }
 
 // Trusts reports whether the headers of a peer are believed.
 func (g *Gate) Trusts(peer netip.Addr) bool {
+	if !peer.IsValid() {
+		return g.inForce().sockets
+	}
 	peer = peer.Unmap().WithZone("")
 	for _, p := range g.inForce().trusted {
 		if p.Contains(peer) {

@@ -17,7 +17,8 @@ type Protection struct {
 	// means that only the caller's counts.
 	Timeout time.Duration `yaml:"timeout" range:"0s..24h" example:"2s"`
 
-	// TrustedPeers are the addresses, single or CIDR, of peers whose headers are believed: X-Forwarded-For, caller
+	// TrustedPeers are the addresses, single or CIDR, of peers whose headers are believed, and unix for all peers on Unix
+	// sockets: X-Forwarded-For, caller
 	// headers, priority, attempt numbers. From everybody else such headers are ignored, and the proxy takes them off.
 	// None: nobody is trusted.
 	TrustedPeers []string `yaml:"trustedPeers" example:"[127.0.0.1, 10.0.0.0/8]"`

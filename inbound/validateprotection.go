@@ -48,7 +48,7 @@ func (v *protectionValidator) limits(p, full Protection) {
 // arriving checks the words and names of a protection.
 func (v *protectionValidator) arriving(p Protection) {
 	for i, text := range p.TrustedPeers {
-		if _, ok := parsePrefix(text); !ok {
+		if _, ok := parsePrefix(text); !ok && text != unixPeers {
 			v.Add(fmt.Sprintf("trustedPeers[%d]", i), strconv.Quote(text)+" is not an address",
 				"allowed: an IP address or a CIDR, for example 10.0.0.0/8")
 		}

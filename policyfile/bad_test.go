@@ -81,7 +81,7 @@ var mistakes = map[string][]string{
 			`maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, ` +
 			`internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, ` +
 			`throttle, hedge, fallback, outlierDetection, healthCheck, kafka, ignoreZones, upstreams, discovery, weights, ` +
-			`routes`,
+			`routes, tls, sendProxyProtocol`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
@@ -107,7 +107,9 @@ var mistakes = map[string][]string{
 		`:16:16: service "e", discovery: needs one upstream, which says how the addresses are spoken to; for ` +
 			`example upstreams: ["http://orders:8080"]`,
 		`:16:34: service "e", discovery.port: is not used by type dns; remove it, or write type: kubernetes`,
-		`:21:41: protect.p.discovery.path: is not used by type kubernetes; remove it, or write type: file`,
+		`:19:16: service "f", discovery: is for an upstream that is reached over TCP, and this one is a Unix socket; ` +
+			`remove discovery`,
+		`:24:41: protect.p.discovery.path: is not used by type kubernetes; remove it, or write type: file`,
 	},
 	"discovery-default": {
 		`:2:14: defaults.discovery: cannot have a default; it is about one service: write it there`,
@@ -172,7 +174,7 @@ var mistakes = map[string][]string{
 			`lower it or raise timeout`,
 		`:11:3: services: duplicate service "stock"; it stands on line 10 already: remove one of the two`,
 		`:12:17: gatewayRetries: the number 1 is not true or false; allowed: true or false`,
-		`:13:1: unknown key "gateway"; allowed: defaults, services, gatewayRetries, ambiguousPaths, protect, redis`,
+		`:13:1: unknown key "gateway"; allowed: defaults, services, gatewayRetries, ambiguousPaths, protect, redis, outside`,
 	},
 	"explicit-zero": {
 		`:3:19: service "payments", initialDelay: 0s is out of range; allowed: 1ms to 1h; for example 100ms`,
@@ -424,8 +426,8 @@ var mistakes = map[string][]string{
 		`:2:3: protect: "" is no name; allowed: 1 to 253 printable characters without spaces around; for example ` +
 			`payment-service`,
 		`:3:11: protect.orders: the number 8080 is not a mapping; write it as a mapping of: listen, upstreams, ` +
-			`discovery, outlierDetection, routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, ` +
-			`authentication, priority, rateLimit, shed, idempotency`,
+			`discovery, outlierDetection, routes, ambiguousPaths, identityHeaders, tls, upstreamTLS, proxyProtocol, ` +
+			`sendProxyProtocol, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, idempotency`,
 		`:4:3: protect: duplicate protect "orders"; it stands on line 3 already: remove one of the two`,
 	},
 	"protect-numbers": {
@@ -471,6 +473,41 @@ var mistakes = map[string][]string{
 		`:3:104: protect.stock.tls: is not that of "orders", which listens on 0.0.0.0:8443 too; write the same tls in both`,
 		`:4:3: protect.mail.tls: is not that of "orders", which listens on 0.0.0.0:8443 too; write the same tls in both`,
 	},
+	"protect-identity": {
+		`:2:86: protect.orders.proxyProtocol: has no effect; say who sends such headers in trustedPeers, for ` +
+			`example trustedPeers: [10.0.0.0/8]`,
+		`:3:101: protect.stock.tls.certificate: is missing; set certificate and key together`,
+		`:3:101: protect.stock.tls: is not that of "orders", which listens on 0.0.0.0:8080 too; write the ` +
+			`same tls in both`,
+		`:4:18: protect.mail.listen: "unix:/run/mail.sock?mode=0999" is not an address; allowed: unix: with ` +
+			`the path of a socket of at most 103 bytes, and perhaps ?mode=0660, for example ` +
+			`"unix:/run/abate/orders.sock"`,
+		`:4:104: protect.mail.upstreamTLS.ca: has no effect; write https:// in an upstream, or remove it`,
+		`:6:3: protect.blog.proxyProtocol: is not that of "news", which listens on 0.0.0.0:8081 too; write ` +
+			`the same proxyProtocol in both`,
+	},
+	"tls-upstream": {
+		`:3:50: service "a", tls.serverName: has no effect; write https:// in an upstream, or remove it`,
+		`:4:38: service "b", tls.key: is missing; set certificate and key together`,
+		`:4:71: service "b", tls.minVersion: "TLSv1.1" is not known; did you mean TLSv1.2? allowed: TLSv1.2, ` +
+			`TLSv1.3; for example TLSv1.3`,
+		`:4:92: service "b", tls.serverName: "b:443" is not a host name; without scheme and port, for ` +
+			`example "payments.internal"`,
+		`:4:121: service "b", sendProxyProtocol: "v3" is not known; did you mean v1? allowed: v1, v2; for ` +
+			`example v2`,
+		`:5:43: service "c", tls.ca: is missing; set it to the trust bundle: the authorities of the system ` +
+			`issue no SPIFFE IDs`,
+		`:5:81: service "c", tls.peers[1]: "spiffe://Example.org/c" is no identity; allowed: a SPIFFE ID, ` +
+			`for example "spiffe://example.org/payments" or "spiffe://example.org/*", or a DNS name`,
+		`:5:107: service "c", tls.peers[2]: "https://c" is no identity; allowed: a SPIFFE ID, for example ` +
+			`"spiffe://example.org/payments" or "spiffe://example.org/*", or a DNS name`,
+		`:5:120: service "c", tls.peers[3]: "spiffe://c/*/d" is no identity; allowed: a SPIFFE ID, for ` +
+			`example "spiffe://example.org/payments" or "spiffe://example.org/*", or a DNS name`,
+		`:6:19: service "d", upstreams[0]: "https+unix:run/d.sock" is not a base URL; allowed: unix, ` +
+			`http+unix, https+unix or h2c+unix with the path of a socket, of at most 103 bytes, and perhaps ?host=NAME, ` +
+			`for example "unix:/run/payments.sock"`,
+		`:6:50: service "d", tls.certificate: is missing; set certificate and key together`,
+	},
 	"protect-tls-half": {
 		`:2:79: protect.orders.tls.key: is missing; set certificate and key together`,
 		`:3:78: protect.stock.tls.certificate: is missing; set certificate and key together`,
@@ -484,8 +521,8 @@ var mistakes = map[string][]string{
 		`:5:17: protect.orders.rateLimit: unknown key "limt"; did you mean limit?`,
 		`:6:12: protect.orders.shed: unknown key "methods"; methods belongs in the section idempotency`,
 		`:7:5: protect.orders: unknown key "failureThreshold"; allowed: listen, upstreams, discovery, outlierDetection, ` +
-			`routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, ` +
-			`authentication, priority, rateLimit, shed, idempotency`,
+			`routes, ambiguousPaths, identityHeaders, tls, upstreamTLS, proxyProtocol, ` +
+			`sendProxyProtocol, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, idempotency`,
 		`:8:11: protect.stock: unknown key "burst"; burst belongs in the section rateLimit`,
 	},
 	"protect-without-effect": {
@@ -598,6 +635,33 @@ var mistakes = map[string][]string{
 		`:11:18: service "j", rateLimit: the text "10/s" is not a mapping; write it as a mapping of: disabled, shadow, ` +
 			`limit, burst, maxKeys, maxWait`,
 	},
+	"outside": {
+		`:4:13: outside.connect[0]: "https://api.example" is no host; allowed: a host, "*.example.com", an ` +
+			`address, a CIDR or "*", each with an optional port; for example "api.example.com:443" or "10.0.0.0/8:*"`,
+		`:4:36: outside.connect[1]: "10.0.0.1/8" has bits behind its length; write "10.0.0.0/8"`,
+		`:4:50: outside.connect[2]: "99999" is no port; write 1 to 65535, or * for any`,
+		`:5:16: outside.passThrough: an empty list would mean the default; name at least one host, or remove ` +
+			`passThrough`,
+		`:6:3: outside: unknown key "allow"; allowed: connect, passThrough`,
+	},
+	"rewrite": {
+		`:2:64: service "a", routes[0].rewrite: "v1" does not begin with /; write "/" to strip the prefix, ` +
+			`or for example "/v2"`,
+		`:2:96: service "a", routes[1].rewrite: there is no path whose prefix could be replaced; give the ` +
+			`route a path, or remove rewrite`,
+		`:3:64: service "b", routes[0].rewrite: "/v1/../v2" is not a path in its plain form; write it ` +
+			`without a query, dots between slashes, doubled slashes, semicolons, and escapes that are not needed`,
+		`:3:98: service "b", routes[1].rewrite: "/v%31" is not a path in its plain form; write it without a ` +
+			`query, dots between slashes, doubled slashes, semicolons, and escapes that are not needed`,
+		`:4:64: service "c", routes[0].rewrite: "/v1?x=1" is not a path in its plain form; write it without ` +
+			`a query, dots between slashes, doubled slashes, semicolons, and escapes that are not needed`,
+	},
+	"rewrite-kept": {
+		`:3:64: service "a", routes[0].rewrite: "/v1" has no sure meaning where paths are kept as they come; ` +
+			`remove rewrite, or ambiguousPaths: keep`,
+		`:9:34: protect.b.routes[0].rewrite: "/" has no sure meaning where paths are kept as they come; ` +
+			`remove rewrite, or ambiguousPaths: keep`,
+	},
 	"redis-alone": {
 		`:1:1: the file has no policy; it needs at least one of defaults, services, gatewayRetries and protect; for ` +
 			`example "defaults: {maxRetries: 3}"`,
@@ -679,7 +743,7 @@ var mistakes = map[string][]string{
 			`attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, ` +
 			`maxRetryAfter, retryAfterJitter, retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, ` +
 			`circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, healthCheck, ` +
-			`kafka, ignoreZones, upstreams, discovery, weights, routes`,
+			`kafka, ignoreZones, upstreams, discovery, weights, routes, tls, sendProxyProtocol`,
 	},
 	"services-a-list": {
 		`:2:3: services: a list is not a mapping; for example {payment-service: {maxRetries: 3}}`,
@@ -708,7 +772,7 @@ var mistakes = map[string][]string{
 			`initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, ` +
 			`retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, ` +
 			`rateLimit, pacing, throttle, hedge, fallback, outlierDetection, healthCheck, kafka, ignoreZones, upstreams, ` +
-			`discovery, weights, routes`,
+			`discovery, weights, routes, tls, sendProxyProtocol`,
 	},
 	"unknown-key-behind-aliases": {
 		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,

@@ -1,12 +1,12 @@
 package policyfile
 
 import (
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/abate-go/abate/internal/check"
+	"github.com/abate-go/abate/internal/upstream"
 )
 
 // Discovery says where the proxy finds the addresses of a service. Its one upstream then says how they are spoken to:
@@ -70,6 +70,9 @@ func checkDiscovery(v *check.Errors, d Discovery, upstreams []string, weights []
 		v.Add("discovery", "needs one upstream, which says how the addresses are spoken to",
 			`for example upstreams: ["http://orders:8080"]`)
 	}
+	if len(upstreams) == 1 && isSocket(upstreams[0]) {
+		v.Add("discovery", "is for an upstream that is reached over TCP, and this one is a Unix socket", "remove discovery")
+	}
 	if len(weights) > 0 {
 		v.Add("weights", "are those of upstreams, and the addresses are found by discovery",
 			"remove them; files and SRV records have weights of their own")
@@ -80,7 +83,7 @@ func checkDiscovery(v *check.Errors, d Discovery, upstreams []string, weights []
 	if d.Type == "srv" && d.Name == "" {
 		v.Add("discovery.name", "is missing", "write the name of the SRV record, for example name: _http._tcp.orders.shop")
 	}
-	if _, port, err := net.SplitHostPort(d.Server); d.Server != "" && (err != nil || !isPort(port)) {
+	if d.Server != "" && !isHostPort(d.Server) {
 		v.Add("discovery.server", strconv.Quote(d.Server)+" is not an address",
 			`allowed: host:port, for example "127.0.0.1:8600"`)
 	}
@@ -88,8 +91,8 @@ func checkDiscovery(v *check.Errors, d Discovery, upstreams []string, weights []
 
 // Target is what is looked for, with what the upstream says written out: name and namespace are empty where nobody says
 // them.
-func (d Discovery) Target(upstream string) Discovery {
-	u, err := url.Parse(upstream)
+func (d Discovery) Target(of string) Discovery {
+	u, err := url.Parse(of)
 	if err != nil {
 		return d
 	}
@@ -108,4 +111,10 @@ func (d Discovery) Target(upstream string) Discovery {
 		}
 	}
 	return d
+}
+
+// isSocket reports whether an upstream is a Unix socket.
+func isSocket(raw string) bool {
+	u, _ := upstream.Parse(raw)
+	return u.Socket != ""
 }

@@ -54,7 +54,7 @@ func (s *Set) Behind(name string) (Destination, bool) {
 	if p == nil {
 		return Destination{}, false
 	}
-	return Destination{p.local, p.to, t.number, "", false}, true
+	return Destination{Guard: p.local, Policy: p.to, Load: t.number}, true
 }
 
 // GateNames lists the services under protect in the order of the file.
@@ -87,7 +87,7 @@ func (s *Set) Entrance(listen, host, path string) (Entrance, bool) {
 	if p == nil {
 		return Entrance{}, false
 	}
-	return Entrance{p.gate, p.full, Destination{p.local, p.to, t.number, d.label, false}}, true
+	return Entrance{p.gate, p.full, Destination{p.local, p.to, t.number, d.label, false, d.rewrite}}, true
 }
 
 // gateChange is a gate and the protection it is about to get.
@@ -104,7 +104,8 @@ func (s *Set) planGates(t *table) (changes []gateChange, problems []error) {
 		for _, f := range s.hooks.Protection {
 			f(name, &p.Protection)
 		}
-		to := Policy{Upstreams: p.Upstreams, Discovery: p.Discovery, OutlierDetection: p.OutlierDetection}
+		to := Policy{Upstreams: p.Upstreams, Discovery: p.Discovery, OutlierDetection: p.OutlierDetection,
+			TLS: p.UpstreamTLS, SendProxyProtocol: p.SendProxyProtocol}
 		full, fullTo := p.WithDefaults(), to.WithDefaults()
 		if p.IdentityHeaders == "" && t.file.authenticatesAt(p.Listen) {
 			full.IdentityHeaders = "remove"
@@ -151,7 +152,7 @@ func newEntrances(protect []Protected) (entrances map[string]*index, listens []s
 			x.addRoute(r, name)
 		}
 		if len(p.Routes) == 0 {
-			x.add(x.routes, place{}, destination{name, "/"})
+			x.add(x.routes, place{}, destination{service: name, label: "/"})
 		}
 	}
 	return entrances, listens

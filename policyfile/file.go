@@ -22,6 +22,7 @@ type File struct {
 	AmbiguousPaths string
 	Protect        []Protected // what is received, in the order of the file
 	Redis          Redis       // what instances share limits, budgets and keys through; off when the file has none
+	Outside        Outside     // what programs may reach beside the services; nothing when the file has none
 }
 
 // Service is one entry of services.
@@ -45,7 +46,7 @@ var form = strictyaml.Form{
 	Key: "maxRetries",
 }
 
-var topKeys = []string{"defaults", "services", "gatewayRetries", "ambiguousPaths", "protect", "redis"}
+var topKeys = []string{"defaults", "services", "gatewayRetries", "ambiguousPaths", "protect", "redis", "outside"}
 
 // decoder reads one policy file.
 type decoder struct {
@@ -139,6 +140,9 @@ func (d *decoder) top(entries []strictyaml.Entry) *File {
 		d.scalar(e.Value, strictyaml.Field{Key: "ambiguousPaths", Kind: strictyaml.Word, Allowed: PathRules},
 			reflect.ValueOf(&f.AmbiguousPaths))
 	}
+	if e, ok := values["outside"]; ok {
+		d.outside(e, &f.Outside)
+	}
 	redis, shared := values["redis"]
 	if shared {
 		d.redis(redis, &f.Redis)
@@ -160,6 +164,7 @@ func (d *decoder) top(entries []strictyaml.Entry) *File {
 	f.Defaults = defaults.Policy
 	all := append([]*reader{base}, d.services(f, base, services)...)
 	all = append(all, d.protect(f, protect)...)
+	d.rewrites(f, all[1:])
 	if !shared {
 		for _, r := range all {
 			r.needRedis()
@@ -185,7 +190,7 @@ func (d *decoder) topValues(entries []strictyaml.Entry) (values map[string]stric
 		default:
 			values[key] = e
 		}
-		useful = useful || key != "redis" && key != "ambiguousPaths"
+		useful = useful || key != "redis" && key != "ambiguousPaths" && key != "outside"
 	}
 	return values, useful
 }

@@ -53,6 +53,10 @@ func (f *File) Format() []byte {
 		}
 		w.indent--
 	}
+	if f.Outside.Enabled() {
+		w.line("outside:")
+		w.section(outsideShape, reflect.ValueOf(f.Outside))
+	}
 	if f.Redis.Enabled() {
 		w.line("redis:")
 		w.section(redisShape, reflect.ValueOf(f.Redis.WithDefaults()))

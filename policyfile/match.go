@@ -3,11 +3,11 @@ package policyfile
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 	"strings"
 
 	"github.com/abate-go/abate/internal/pathform"
 	"github.com/abate-go/abate/internal/strictyaml"
+	"github.com/abate-go/abate/internal/upstream"
 )
 
 // place is where a request goes: a host, empty for any, and the path prefix of a route.
@@ -17,6 +17,7 @@ type place struct{ host, path string }
 type destination struct {
 	service string
 	label   string // the route as written, for metrics and logs: never a part of the request
+	rewrite Rewrite
 }
 
 // index finds the service of a request. It is built once per load and only read afterwards.
@@ -25,10 +26,18 @@ type index struct {
 	upstreams map[place]destination
 	folded    map[place]destination // routes with their paths in lower case
 	longest   int                   // bytes of the longest path in either
+	hosts     map[string]Listed     // with a port, or of routes perhaps without
+}
+
+// Listed is a host that belongs to a service.
+type Listed struct {
+	Service string
+	Secure  bool // it speaks TLS
 }
 
 func emptyIndex() *index {
-	return &index{routes: map[place]destination{}, upstreams: map[place]destination{}, folded: map[place]destination{}}
+	return &index{routes: map[place]destination{}, upstreams: map[place]destination{}, folded: map[place]destination{},
+		hosts: map[string]Listed{}}
 }
 
 func newIndex(services []Service) *index {
@@ -38,12 +47,16 @@ func newIndex(services []Service) *index {
 		s := &services[i]
 		for _, r := range s.Policy.Routes {
 			x.addRoute(r, s.Name)
+			if r.Host != "" {
+				x.addHost(plainHost(r.Host), Listed{s.Name, false})
+			}
 		}
 		for _, u := range s.Policy.Upstreams {
 			if p, ok := upstreamPlace(u); ok && !(shared[p] && len(s.Policy.Routes) > 0) {
-				x.add(x.upstreams, p, destination{s.Name, p.host + p.path})
-				x.add(x.upstreams, place{host: p.host, path: anyPath}, destination{s.Name, p.host})
+				x.add(x.upstreams, p, destination{service: s.Name, label: p.host + p.path})
+				x.add(x.upstreams, place{host: p.host, path: anyPath}, destination{service: s.Name, label: p.host})
 			}
+			x.addUpstreamHost(u, s.Name)
 		}
 	}
 	return x
@@ -77,7 +90,8 @@ func (x *index) add(to map[place]destination, p place, d destination) {
 }
 
 func (x *index) addRoute(r Route, service string) {
-	p, d := routePlace(r.Host, r.Path), destination{service, r.Host + r.Path}
+	p := routePlace(r.Host, r.Path)
+	d := destination{service, r.Host + r.Path, r.rewriting(p.path)}
 	x.add(x.routes, p, d)
 	x.add(x.folded, place{p.host, strings.ToLower(p.path)}, d)
 }
@@ -109,11 +123,11 @@ func plainHost(host string) string {
 
 // upstreamPlace is the key of a base URL. The port that its scheme means anyway is left out.
 func upstreamPlace(raw string) (place, bool) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
+	u, ok := upstream.Parse(raw)
+	if !ok || u.Socket != "" && u.Host == "localhost" { // it was given no name by which it could be asked for
 		return place{}, false
 	}
-	path := strings.TrimRight(string(pathform.Canonical([]byte(u.EscapedPath()))), "/")
+	path := strings.TrimRight(string(pathform.Canonical([]byte(u.Base))), "/")
 	return place{withoutDefaultPort(u.Scheme, plainHost(u.Host)), path}, true
 }
 

@@ -52,7 +52,7 @@ func TestMistakesInsideAnotherFileStandThere(t *testing.T) {
 		{"policy: [1]", "s.yaml:1:9: a list is not a mapping; " + least},
 		{"x: 1\npolicy: {}", "s.yaml:2:9: the file has no policy; " + least},
 		{"x: 1\npolicy: {kind: ConfigMap}", `s.yaml:2:10: unknown key "kind"; allowed: defaults, services, gatewayRetries, ` +
-			`ambiguousPaths, protect, redis`},
+			`ambiguousPaths, protect, redis, outside`},
 		{"x: 1", "s.yaml: there is no policy; " + least},
 	} {
 		f, err := policyfile.ParseNode("s.yaml", inner(t, c.text))

@@ -70,7 +70,7 @@ func sections(t *testing.T) (list []section) {
 	}
 	top := &node{Description: file.Description, Properties: make(map[string]*node)}
 	for key, n := range file.Properties {
-		if key != "redis" {
+		if key != "redis" && key != "outside" {
 			top.Properties[key] = n
 		}
 	}
@@ -78,6 +78,7 @@ func sections(t *testing.T) (list []section) {
 	walk("policy", "services", file.Defs["policy"])
 	walk("protection", "protect", file.Defs["protection"])
 	walk("redis", "redis", file.Properties["redis"])
+	walk("outside", "outside", file.Properties["outside"])
 	return list
 }
 

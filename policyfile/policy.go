@@ -35,8 +35,9 @@ type Policy struct {
 	// IgnoreZones has endpoints in the caller's own zone preferred no more than others.
 	IgnoreZones bool `yaml:"ignoreZones"`
 
-	// Upstreams are the base URLs of the service, one per endpoint: http, https, or h2c for HTTP/2 without TLS. A request
-	// to one of their hosts belongs to this service. The proxy balances over them.
+	// Upstreams are the base URLs of the service, one per endpoint: http, https, h2c for HTTP/2 without TLS, or
+	// unix:/PATH?host=NAME for a Unix socket (h2c+unix and https+unix for the other two). A request to one of their hosts
+	// belongs to this service. The proxy balances over them.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
 	// Discovery finds the addresses of the service, by DNS, in a file or in Kubernetes; not set, the upstreams are its
 	// endpoints.
@@ -47,6 +48,14 @@ type Policy struct {
 	Weights []int `yaml:"weights" range:"1..1000" example:"[3, 1]"`
 	// Routes choose this service for a request by host and path prefix; the longest prefix wins.
 	Routes []Route `yaml:"routes"`
+
+	// TLS is how the proxy speaks to the https upstreams: whom it trusts, and how it shows who it is. Not set: it trusts
+	// the authorities of the system, and shows no certificate.
+	TLS UpstreamTLS `yaml:"tls"`
+	// SendProxyProtocol has every connection to an upstream begin with a header of the PROXY protocol, which tells the
+	// address of the client: version v1 or v2. A connection is used again for the same connection of a client only. One of
+	// HTTP/2, which clients share, says that it is the proxy's own. Empty: none is sent.
+	SendProxyProtocol string `yaml:"sendProxyProtocol" enum:"v1|v2" example:"v2"`
 }
 
 // ofOneService are the keys that the defaults cannot have.
@@ -68,11 +77,12 @@ func (p Policy) Validate() error {
 	kafkacheck.Validate(&v, p.Kafka)
 	v.Upstreams(p.Upstreams)
 	checkDiscovery(&v, p.Discovery, p.Upstreams, p.Weights)
+	p.TLS.validate(&v, "tls")
 	if n, upstreams := len(p.Weights), len(p.Upstreams); n > 0 && upstreams > 0 && n != upstreams {
 		v.Add("weights", fmt.Sprintf("has %d weights for %d upstreams", n, upstreams), "write one for each, in their order")
 	}
 	for i, r := range p.Routes {
-		v.Route(i, r.Host, r.Path)
+		checkRoute(&v, i, r)
 	}
 	return errors.Join(p.Policy.Validate(), v.Join())
 }
@@ -100,6 +110,7 @@ func (p Policy) Ineffective() error {
 	var v check.Errors
 	p.HealthCheck.Ineffective(func(key string, set bool, fix string) { v.Idle("healthCheck."+key, set, fix) })
 	kafkacheck.Ineffective(&v, p.Kafka)
+	p.TLS.ineffective(&v, "tls", p.Upstreams)
 	return errors.Join(p.Policy.Ineffective(), v.Join())
 }
 
@@ -119,6 +130,7 @@ func (p Policy) own() Policy {
 	p.Fallback.Identity = slices.Clone(p.Fallback.Identity)
 	p.Kafka = p.Kafka.Clone()
 	p.Upstreams, p.Weights, p.Routes = slices.Clone(p.Upstreams), slices.Clone(p.Weights), slices.Clone(p.Routes)
+	p.TLS.Peers = slices.Clone(p.TLS.Peers)
 	return p
 }
 

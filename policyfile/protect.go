@@ -76,6 +76,9 @@ func (c *entranceClaims) check(i int) {
 	} else if one := &c.protect[first]; one.Protection.TLS != p.TLS {
 		r.Add("tls", fmt.Sprintf("is not that of %s, which listens on %s too", strictyaml.Quote(one.Name), p.Listen),
 			"write the same tls in both")
+	} else if one.Protection.ProxyProtocol != p.ProxyProtocol {
+		r.Add("proxyProtocol", fmt.Sprintf("is not that of %s, which listens on %s too", strictyaml.Quote(one.Name),
+			p.Listen), "write the same proxyProtocol in both")
 	}
 	for j, route := range p.Routes {
 		c.take(i, fmt.Sprintf("routes[%d]", j), strictyaml.Quote(route.Host+route.Path), entrance{
@@ -107,6 +110,13 @@ func (c *entranceClaims) take(i int, field, shown string, e entrance) {
 
 // port reports an address that cannot be listened on because another one includes it.
 func (c *entranceClaims) port(listen string, r *reader) {
+	if path, _, ok := Socket(listen); ok {
+		if other, taken := c.ports[path]; taken {
+			r.Add("listen", fmt.Sprintf("%s and %s are one socket", listen, other), "write one of them in both entries")
+		}
+		c.ports[path] = listen
+		return
+	}
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || port == "0" {
 		return

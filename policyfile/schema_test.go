@@ -133,7 +133,7 @@ func TestSchemaAndParseAgreeOnWordsAndDurations(t *testing.T) {
 
 // TestSchemaDescribesEveryKey keeps the published reference complete.
 func TestSchemaDescribesEveryKey(t *testing.T) {
-	for _, shape := range []*strictyaml.Shape{policyShape, protectShape, redisShape} {
+	for _, shape := range []*strictyaml.Shape{policyShape, protectShape, redisShape, outsideShape} {
 		for _, name := range generator(t, nil).Undescribed(shape) {
 			t.Errorf("%s has no comment", name)
 		}
@@ -211,6 +211,9 @@ func generate(t *testing.T) object {
 	redis["description"] = "The Redis or Valkey through which instances share what is marked fleet: true."
 	redis["properties"].(object)["embedded"].(object)["default"] = false
 	redis["anyOf"] = []object{{"required": []string{"addresses"}}, {"required": []string{"embedded"}}}
+	outside := generator(t, Outside{}).Mapping(outsideShape)
+	outside["type"], outside["title"] = "object", "outside"
+	outside["description"] = "What programs may reach through the proxy beside the services of the file, without a guard."
 	ref, names := object{"$ref": "#/$defs/policy"}, object{"minLength": 1, "maxLength": 253}
 	return object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -241,7 +244,7 @@ func generate(t *testing.T) object {
 				"type": "object", "additionalProperties": object{"$ref": "#/$defs/protection"}, "maxProperties": MaxServices,
 				"propertyNames": names,
 			},
-			"redis": redis,
+			"redis": redis, "outside": outside,
 		},
 		"patternProperties":    object{"^x-.": object{"description": "Not looked at: a place for YAML anchors."}},
 		"additionalProperties": false,

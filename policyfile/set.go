@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +60,7 @@ type table struct {
 	entrances map[string]*index // by listen
 	paths     map[string]string // by listen, "" for calls that go out: a word of PathRules
 	listens   []string
+	outside   *Outside
 }
 
 // Status is the policy in force and the result of the last attempt to load another.
@@ -154,13 +156,15 @@ type Destination struct {
 	Label string
 	// Upstream reports whether the request named an upstream of the service itself, as requests to a forward proxy do.
 	Upstream bool
+	// Rewrite is what the route makes of the path.
+	Rewrite Rewrite
 }
 
 // Route is Match with what a proxy needs to know beyond the guard.
 func (s *Set) Route(host, path string) (Destination, bool) {
 	t := s.current.Load()
 	d, upstream := t.index.find(host, path)
-	return t.destination(d.service, d.label, upstream)
+	return t.destination(d, upstream)
 }
 
 // Forward is Route for a request to a forward proxy, whose target is an absolute URI with that scheme: its authority
@@ -169,17 +173,17 @@ func (s *Set) Route(host, path string) (Destination, bool) {
 func (s *Set) Forward(scheme, host, path string) (Destination, bool) {
 	t := s.current.Load()
 	d, upstream := t.index.forward(scheme, host, path)
-	return t.destination(d.service, d.label, upstream)
+	return t.destination(d, upstream)
 }
 
 // Service is the destination of a service that the file lists, by its name.
 func (s *Set) Service(name string) (Destination, bool) {
-	return s.current.Load().destination(name, "", false)
+	return s.current.Load().destination(destination{service: name}, false)
 }
 
-func (t *table) destination(service, label string, upstream bool) (Destination, bool) {
-	g := t.listed[service]
-	return Destination{g, t.full[service], t.number, label, upstream}, g != nil
+func (t *table) destination(d destination, upstream bool) (Destination, bool) {
+	g := t.listed[d.service]
+	return Destination{g, t.full[d.service], t.number, d.label, upstream, d.rewrite}, g != nil
 }
 
 // FormatPolicy writes the effective policy of the guard of a service, p, and what the file has beside it, as
@@ -250,6 +254,9 @@ func (s *Set) apply(file *File) error {
 	before := s.current.Load()
 	if before != nil {
 		t.number = before.number + 1
+		if reflect.DeepEqual(before.outside, t.outside) {
+			t.outside = before.outside
+		}
 	}
 	var changes []change
 	plan := func(name string, old *abate.Guard, p Policy) (*abate.Guard, error) {
@@ -302,6 +309,7 @@ func newTable(file *File) *table {
 	t.protected = make(map[string]*protected, len(file.Protect))
 	t.entrances, t.listens = newEntrances(file.Protect)
 	t.paths = pathRules(file)
+	t.outside = &file.Outside
 	return t
 }
 

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,7 +22,6 @@ type admin struct {
 	registry  *prometheus.Registry
 	page      *abateadmin.Page
 	tokens    *watched[identity.Tokens] // nil when none are asked for
-	tls       *watched[tls.Config]      // nil without TLS
 }
 
 func (p *admin) init(of *plane, l *lobby, e *entrances, r *prometheus.Registry, reload func() error) {
@@ -31,20 +29,14 @@ func (p *admin) init(of *plane, l *lobby, e *entrances, r *prometheus.Registry, 
 	if c := &of.config; c.AdminTokens != "" {
 		p.tokens = watchTokens(c.AdminTokens)
 	}
-	if c := &of.config; c.AdminTLS.Enabled() {
-		p.tls = watchTLS(c.AdminTLS, tls.VerifyClientCertIfGiven)
-	}
 	p.page = p.newPage(reload)
 }
 
-// refresh reads the files with the page's tokens and certificate, if they have changed.
+// refresh reads the file with the page's tokens, if it has changed.
 func (p *admin) refresh() (problems []error) {
 	log := p.plane.config.Log
 	if p.tokens != nil {
 		problems = append(problems, readAgain(log, p.tokens, "the admin page's tokens"))
-	}
-	if p.tls != nil {
-		problems = append(problems, readAgain(log, p.tls, "the admin page's certificate"))
 	}
 	return problems
 }
@@ -61,13 +53,15 @@ func (p *admin) handler() http.Handler {
 		fmt.Fprintln(w, "ready")
 	})
 	health{p}.handle(mux)
-	mux.Handle("GET /metrics", p.known(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", p.known(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})))
 	mux.Handle("GET /guards", p.known(page(func() any { return p.report() })))
 	mux.Handle("GET /gates", p.known(page(func() any { return p.gatesReport() })))
+	mux.Handle("GET /outside", p.known(page(func() any { return p.plane.outsideReport() })))
 	mux.Handle("GET /policy", p.known(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(p.plane.policies.Format()) // the reader has left
 	})))
+	p.serveProfiles(mux)
 	p.servePage(mux)
 	return mux
 }

@@ -2,17 +2,21 @@ package proxy
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"net/http"
+
+	"github.com/abate-go/abate/policyfile"
 )
 
 // serverTLS is Proxy.AdminTLS.
 func (p *admin) serverTLS() *tls.Config {
-	if p.tls == nil {
+	page := p.entrances.secrets.page
+	if page == nil {
 		return nil
 	}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.tls.value.Load(), nil },
+		MinVersion: policyfile.Version(p.plane.config.AdminTLS.MinVersion), NextProtos: []string{"h2", "http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return page.value.Load().config, nil },
 	}
 }
 
@@ -49,8 +53,23 @@ func (p *admin) missing(r *http.Request) (status int) {
 			return http.StatusUnauthorized
 		}
 	}
-	if p.plane.config.AdminTLS.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
+	if p.plane.config.AdminTLS.ClientCA != "" && !p.certified(r.TLS) {
 		return http.StatusForbidden
 	}
 	return 0
+}
+
+// certified reports whether a connection is of somebody whose certificate is believed: at its beginning, and now.
+func (p *admin) certified(state *tls.ConnectionState) bool {
+	if state == nil || len(state.VerifiedChains) == 0 {
+		return false
+	}
+	between := x509.NewCertPool()
+	for _, one := range state.PeerCertificates[1:] {
+		between.AddCert(one)
+	}
+	now := p.entrances.secrets.page.value.Load().config
+	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: now.ClientCAs, Intermediates: between,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err == nil
 }

@@ -68,6 +68,7 @@ const adminIndex = `abate proxy: open this address in a browser, or run "abate t
 
 /guards   state of every service that is called
 /gates    state of every service that is protected
+/outside  what went past the policy: tunnels, and requests to hosts that it does not list
 /policy   the policy in force
 /state    what the live page shows, as JSON
 /metrics  for Prometheus

@@ -9,6 +9,7 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/proxy/h1"
+	"github.com/abate-go/abate/proxy/tracing"
 )
 
 // answer is what one attempt brings: the head of a response, and its content as it comes.
@@ -39,6 +40,7 @@ type answer struct {
 	died      bool        // for which the client has done nothing
 	cancelled atomic.Bool // a copy has won
 	rests     bool        // its call waits for another attempt: until is how much time is left
+	span      attemptSpan
 }
 
 // begin points a at the content after the head.
@@ -111,6 +113,9 @@ func (a *answer) trailer() []h1.Field {
 // release ends the attempt: the endpoint is told how it went, and the connection is kept if it is fit for another
 // request. drain has a short rest of an unwanted answer read for that.
 func (a *answer) release(now time.Duration, drain bool) {
+	if a.span.id != (tracing.SpanID{}) {
+		endSpan(a, now)
+	}
 	a.disconnect(now, drain)
 	a.settle(now)
 }
@@ -118,7 +123,7 @@ func (a *answer) release(now time.Duration, drain bool) {
 // rest stops the attempt's time, while its call waits for another one. The endpoint hears of its end.
 func rest(a *answer, now time.Duration) {
 	a.settle(now)
-	a.rests = true
+	a.rests, a.span.over = true, now
 	if a.until != core.NoDeadline {
 		a.until -= now
 	}
@@ -155,7 +160,8 @@ func (a *answer) disconnect(now time.Duration, drain bool) {
 		a.drain()
 		a.conn = nil
 	}
-	whole := a.ended && a.resp.KeepAlive && a.resp.Status != 101 && !c.cut && len(c.in.unread()) == 0
+	whole := a.ended && a.resp.KeepAlive && a.resp.Status != 101 && !c.cut && len(c.in.unread()) == 0 &&
+		a.to.fresh(c)
 	if u := a.body.upload; u != nil && u.to == c {
 		u.stop()
 		whole = whole && u.done.Load()

@@ -50,6 +50,9 @@ func (a *answer) send(ctx context.Context, n int) error {
 		return a.req.route.service.noEndpoints()
 	}
 	e := a.to
+	if a.req.traced.recorded {
+		beginSpan(a, now)
+	}
 	if e.scheme == "h2c" || a.req.rpc {
 		return a.sendHTTP2(ctx)
 	}
@@ -59,24 +62,34 @@ func (a *answer) send(ctx context.Context, n int) error {
 	if ctx.Err() == context.Canceled { // a copy that has lost while it waited
 		return errGone
 	}
+	of := a.req.client.origin().announced(e.secured.by.Load().proxyProtocol)
 	for {
-		c := e.pool.get()
+		c := e.idle(of)
 		kept := c != nil
 		if !kept {
 			var err error
-			if c, err = e.connect(ctx, &a.req.plane.out, now, a.until); err != nil {
+			if c, err = e.connect(ctx, &a.req.plane.out, of, now, a.until); err != nil {
 				return err
 			}
 		}
 		a.conn = c
 		err := a.roundTripUnder(ctx)
 		if err != errStale || !kept {
-			return err
+			return a.heard(err, kept)
 		}
 		a.conn = nil
 		c.nc.Close()
 		c.in.put()
 	}
+}
+
+// heard is what the error of a round trip means.
+func (a *answer) heard(err error, kept bool) error {
+	if c := a.conn; err == nil || kept || c.security == nil || len(c.in.unread()) > 0 || !turnedAway(err) {
+		return err
+	}
+	a.sent = false
+	return &handshakeError{a.to.addr, err}
 }
 
 // roundTripUnder is roundTrip for an attempt that ends with ctx, unless it is alone.

@@ -8,6 +8,7 @@ import (
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
+	"github.com/abate-go/abate/proxy/tracing"
 )
 
 // requestHead is what an attempt tells its service: the client's fields without those about the hop before, and the
@@ -16,7 +17,8 @@ type requestHead struct {
 	req    *request
 	body   *content
 	told   telling
-	number int           // of the attempt
+	number int // of the attempt
+	span   tracing.SpanID
 	until  time.Duration // the end of the attempt's time
 	// deadline is that of a gRPC call, as the service was told it.
 	deadline time.Duration
@@ -91,6 +93,9 @@ func (h *requestHead) appendOwn(dst []byte) []byte {
 	if !omits {
 		dst = h.appendAllowance(dst)
 	}
+	if h.req.traced.writes {
+		dst = h.req.traced.appendParent(dst, h.span)
+	}
 	dst = append(dst, "Via: 1.1 "...)
 	dst = append(append(dst, h.req.pseudonym()...), "\r\n"...)
 	if h.req.in != nil {
@@ -141,7 +146,7 @@ func (h *requestHead) http2(q *h2.Head, lines []byte, e *endpoint) []byte {
 	r := h.req
 	*q = h2.Head{Method: r.Method, Scheme: schemeHTTP, Authority: e.authority, Path: r.target(e),
 		Fields: q.Fields[:0], Length: r.Length}
-	if e.tls != nil {
+	if e.scheme == "https" {
 		q.Scheme = schemeHTTPS
 	}
 	if r.keepsHost() {

@@ -114,9 +114,11 @@ func (g *guardedCall) attempt(until time.Duration) {
 	}
 	a.renew(g.req, g.body, &g.tries, until, true, told)
 	err := a.send(context.Background(), g.tries.sent)
+	a.span.err = err
 	g.reached = g.reached || a.sent
 	if err == nil && g.req.rpc && !a.verdict.known {
 		g.got, g.delivered = a, true
+		core.AnswerBegan(&g.machine, core.Now())
 		return
 	}
 	o := g.judge(a, err)

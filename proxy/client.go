@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -54,6 +55,10 @@ type client interface {
 	// takeOver gives the connection away, with what has been read of it; nil if it cannot be given away.
 	sink(stall time.Duration) *net.TCPConn
 	takeOver() (nc net.Conn, early []byte)
+	// accept tells the client of CONNECT that its tunnel is there. enterTunnel does so too, and has the requests that come
+	// in it be read; it is false if that cannot be.
+	accept()
+	enterTunnel(authority []byte) bool
 
 	// lend has the waits for the client lend the slot that the request holds at its gate, until lend(nil).
 	lend(*holding.Loan)
@@ -100,8 +105,16 @@ type origin struct {
 	self   string     // the address at which it came in
 	name   string     // in the client's certificate, "" without one
 	tls    bool
+	// service is whose calls come in at the door, "" for those of all. tunnelled is the authority of a CONNECT before the
+	// requests. original is where the connection was meant for that a firewall has redirected to the door.
+	service   string
+	tunnelled []byte
+	original  netip.AddrPort
+
+	source, dst netip.AddrPort // of the client's connection, or what a trusted proxy says of it; zero if not known
 
 	upstreamSlots atomic.Int32 // that the connection has
+	herald        herald       // of it, for PROXY headers
 }
 
 // isSelf reports whether an absolute URI names the address at which the proxy got it.
@@ -112,6 +125,29 @@ func (o *origin) isSelf(r *h1.Request) bool {
 	}
 	port, ok := strings.CutPrefix(host, "localhost:")
 	return ok && strings.HasSuffix(o.self, ":"+port)
+}
+
+// meant is the authority that a request asks for which was redirected here: its Host, with the port that it was sent
+// to.
+func (o *origin) meant(host string) string {
+	port := strconv.Itoa(int(o.original.Port()))
+	switch i := strings.LastIndexByte(host, ':'); {
+	case host == "":
+		return o.original.String()
+	case i >= 0 && strings.IndexByte(host[i:], ']') < 0:
+		return host
+	case o.original.Port() == 80:
+		return host
+	}
+	return host + ":" + port
+}
+
+// announced is what services are told of the client by PROXY headers of that version; 0 is none.
+func (o *origin) announced(version int) announcement {
+	if version == 0 {
+		return announcement{}
+	}
+	return announcement{version, o.source, o.dst, &o.herald}
 }
 
 // glance is how often a wait looks whether the client has left.

@@ -17,7 +17,7 @@ type clientSocket struct {
 	stall time.Duration // StallTimeout
 	nc    net.Conn
 	tcp   *net.TCPConn    // nc, if it is one
-	raw   syscall.RawConn // of tcp
+	raw   syscall.RawConn // of nc, if it is a socket without TLS
 	under *underTLS       // nil without TLS
 	ready func(fd uintptr) bool
 	rerr  error // of the last call of ready
@@ -27,10 +27,13 @@ type clientSocket struct {
 	readBy, writeBy time.Duration // the deadlines set on the socket, on the guards' clock; 0 when none
 }
 
-// underTLS is the connection below TLS, for what TLS cannot tell. Both are nil if it is no TCP connection.
-type underTLS struct {
-	tcp *net.TCPConn
-	raw syscall.RawConn
+// underTLS is the connection below TLS, for what TLS cannot tell; nil if it is no socket.
+type underTLS struct{ raw syscall.RawConn }
+
+// halfConn is a connection of which one direction can be ended: TCP, or a Unix socket.
+type halfConn interface {
+	net.Conn
+	CloseWrite() error
 }
 
 // conn is what the content of a request is read from, and answers are written to.
@@ -41,12 +44,10 @@ func (s *clientSocket) conn() net.Conn {
 	return s.nc
 }
 
-// bare is the client's TCP connection, under TLS if that is spoken; nil if it is none.
-func (s *clientSocket) bare() *net.TCPConn {
-	if s.under != nil {
-		return s.under.tcp
-	}
-	return s.tcp
+// bare is the client's connection, under TLS if that is spoken; nil if it is no socket.
+func (s *clientSocket) bare() halfConn {
+	c, _ := s.lends.Conn.(halfConn)
+	return c
 }
 
 // setReadDeadline sees to it that a read does not wait past until, which is after now. It may wake earlier.
@@ -137,8 +138,8 @@ const (
 )
 
 // linger reads for a while what a client still sends after its request has been answered.
-func linger(tcp *net.TCPConn) {
-	if tcp.CloseWrite() != nil {
+func linger(c halfConn) {
+	if c.CloseWrite() != nil {
 		return
 	}
 	scratch := buffers.Get().(*[]byte)
@@ -146,8 +147,8 @@ func linger(tcp *net.TCPConn) {
 	began := core.Now()
 	for read, now := 0, began; now < began+lingerTime && (read < lingerMost ||
 		now < began+lingerLeast); now = core.Now() {
-		tcp.SetReadDeadline(time.Now().Add(min(lingerStill, began+lingerTime-now)))
-		n, err := tcp.Read(*scratch)
+		c.SetReadDeadline(time.Now().Add(min(lingerStill, began+lingerTime-now)))
+		n, err := c.Read(*scratch)
 		if read += n; err != nil {
 			return
 		}

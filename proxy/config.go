@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/spread"
+	"github.com/abate-go/abate/proxy/tracing"
 )
 
 // Config is what a proxy is started with. What may change while it runs stands in the policy file.
@@ -68,11 +70,31 @@ type Config struct {
 	// the calls that are made for them, at about 512 bytes each. Of one more nothing is repeated. 0 means 16384.
 	CallTrees int
 
+	// PassThrough is hosts to which requests are passed on beside those of outside.passThrough of the policy file, written
+	// in the same way. An entry with a mistake allows nothing.
+	PassThrough []string
+	// Mark is set on the sockets of all connections to services, so that rules of a firewall that send connections here
+	// can leave them out. It needs CAP_NET_ADMIN on Linux, and works nowhere else. 0 means none.
+	Mark int
+
+	// ListenTLS is how programs connect to the listeners of Serve; the zero TLS is without. With ClientCA each of them
+	// needs a client certificate, whose name stands in the access log.
+	ListenTLS policyfile.TLS
+	// ProxyProtocol has connections of TrustedPeers to the listeners of Serve begin with a header of the PROXY protocol,
+	// version 1 or 2, which tells the address of the client. One without is closed.
+	ProxyProtocol bool
 	// AdminTokens is the path of a file with the bearer tokens of those who may see the admin page; "" asks for none.
 	AdminTokens string
 	// AdminTLS is how the admin page is served; the zero TLS is without. With ClientCA, what Admin shows needs a client
 	// certificate.
 	AdminTLS policyfile.TLS
+
+	// Tracing is how spans of requests and attempts are made and where they go; the zero Settings have none made.
+	Tracing tracing.Settings
+	// WithoutPlainNames takes the names without the prefix abate_ out of /metrics: see abateprom.Metrics.ShowPlainNames.
+	WithoutPlainNames bool
+	// Version is the program's, for abate_build_info and the spans. "" means what the Go command has built into it.
+	Version string
 
 	// AccessLog gets one record for each request; nil for none.
 	AccessLog *slog.Logger
@@ -84,6 +106,12 @@ type Config struct {
 	Sharing OpenSharing
 	// Log gets what the proxy itself has to say; nil means slog.Default.
 	Log *slog.Logger
+}
+
+// trusts reports whether what a peer says in front of its requests is believed. Who may open a Unix socket, its mode
+// says.
+func (c *Config) trusts(peer netip.Addr) bool {
+	return !peer.IsValid() || slices.ContainsFunc(c.TrustedPeers, func(p netip.Prefix) bool { return p.Contains(peer) })
 }
 
 func (c *Config) defaults() {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ type clientConn struct {
 	agreed     bool                    // TLS has settled that it is HTTP/2
 	handedOver bool                    // what follows is no HTTP
 	last       bool                    // no request follows on this connection
+	anew       bool                    // it has become the inside of a tunnel, which begins with what the client likes
 }
 
 // contain keeps a panic to the connection it happened on.
@@ -50,7 +52,7 @@ var errHandedOff = errors.New("goes on with HTTP/2")
 
 // serve answers requests until the client goes, or has to.
 func (c *clientConn) serve() {
-	for first := true; !c.last; first = false {
+	for first := true; !c.last; first, c.anew = c.anew, false {
 		head, err := c.awaitHead(first)
 		if err != nil {
 			if errors.Is(err, errHandedOff) {
@@ -65,7 +67,7 @@ func (c *clientConn) serve() {
 			break
 		}
 		c.sock.in.take(len(head))
-		c.last = !c.x.req.KeepAlive
+		c.last = !c.x.req.KeepAlive || c.x.req.connects() // what follows a CONNECT that is refused may be no request
 		c.body.begin(&c.x.req.Request)
 		c.x.serve()
 		c.settle()
@@ -91,16 +93,16 @@ func (c *clientConn) settle() {
 // close ends the connection so that the client gets all that was written: an unread request would have the kernel
 // reset it.
 func (c *clientConn) close() {
-	tcp := c.sock.bare()
+	bare := c.sock.bare()
 	switch {
-	case tcp == nil:
+	case bare == nil:
 	case c.out.broken && c.out.open:
 		c.cut()
 	case c.sock.in.r < c.sock.in.w || !c.body.complete():
 		if c.sock.under != nil {
 			_ = c.sock.nc.(*tls.Conn).CloseWrite() // the end of TLS; the socket's follows
 		}
-		linger(tcp)
+		linger(bare)
 	}
 	c.sock.nc.Close()
 	c.sock.in.put()
@@ -230,9 +232,11 @@ func (c *clientConn) cut() {
 		conn.Close()
 		return
 	}
-	if tcp := c.sock.bare(); tcp != nil {
-		tcp.SetLinger(0)
-		tcp.Close()
+	if bare := c.sock.bare(); bare != nil {
+		if tcp, ok := bare.(*net.TCPConn); ok {
+			tcp.SetLinger(0)
+		}
+		bare.Close()
 	}
 	c.sock.nc.Close()
 }

@@ -33,7 +33,7 @@ func (c *clientConn) interim(status int, fields []h1.Field) {
 }
 
 func (c *clientConn) begin(h *head) {
-	c.last = c.out.begin(h, &c.x.req.Request, c.last || !c.body.complete() || c.draining.Load())
+	c.last = c.out.begin(h, &c.x.req.Request, c.last || !c.body.complete() || c.draining.Load() || c.dismissed.Load())
 }
 
 func (c *clientConn) write(p []byte) { c.out.write(p) }
@@ -75,6 +75,20 @@ func (c *clientConn) takeOver() (nc net.Conn, early []byte) {
 	c.body.put()
 	c.sock.in.put()
 	return c.sock.nc, early
+}
+
+func (c *clientConn) accept() {
+	c.out.accept()
+	c.out.flush()
+}
+
+func (c *clientConn) enterTunnel(authority []byte) bool {
+	if c.from.tunnelled != nil { // a tunnel in a tunnel
+		return false
+	}
+	c.from.tunnelled, c.last, c.anew = authority, false, true
+	c.accept()
+	return true
 }
 
 func (c *clientConn) lend(loan *holding.Loan) { c.sock.lends.loan = loan }

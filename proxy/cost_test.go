@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy"
+	"github.com/abate-go/abate/proxy/tracing"
 )
 
 // everyPolicy has every part of a policy on that a plain request meets.
@@ -38,7 +41,7 @@ type loop struct {
 	request, back []byte
 }
 
-func newLoop(t testing.TB) *loop {
+func newLoop(t testing.TB, change ...func(*proxy.Config)) *loop {
 	l := listen(t)
 	answer := append([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1024\r\nContent-Type: text/plain\r\n\r\n"),
 		bytes.Repeat([]byte("a"), 1024)...)
@@ -53,7 +56,7 @@ func newLoop(t testing.TB) *loop {
 		}
 	}()
 	t.Cleanup(func() { l.Close() })
-	p := start(t, string(bytes.ReplaceAll([]byte(everyPolicy), []byte("UPSTREAM"), []byte(l.Addr().String()))))
+	p := start(t, string(bytes.ReplaceAll([]byte(everyPolicy), []byte("UPSTREAM"), []byte(l.Addr().String()))), change...)
 	c, err := net.Dial("tcp", p.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +102,46 @@ func TestARequestUnderEveryPolicyAllocatesNothing(t *testing.T) {
 		return // it allocates by itself
 	}
 	l := newLoop(t)
+	allocatesNothing(t, l)
+}
+
+// Most calls of a proxy that records traces are not recorded: those cost no memory either.
+func TestACallThatIsNotRecordedAllocatesNothing(t *testing.T) {
+	if raceDetector {
+		return // it allocates by itself
+	}
+	l := newLoop(t, new(collector).record(noCalls))
+	allocatesNothing(t, l)
+}
+
+// Nor does a call of a service cost memory where hosts of no service are passed on: by its name it might be one.
+func TestACallAmongStrangersAllocatesNothing(t *testing.T) {
+	if raceDetector {
+		return // it allocates by itself
+	}
+	l := newLoop(t, func(c *proxy.Config) {
+		c.PassThrough = []string{"*:*"}
+		text, err := os.ReadFile(c.Policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := bytes.Cut(text, []byte("http://"))
+		addr, _, _ := bytes.Cut(rest, []byte(`"`))
+		list := filepath.Join(t.TempDir(), "targets.json")
+		named := "http://web.example\"]\n    discovery: {type: file, path: \"" + list + "\"}"
+		text = bytes.Replace(text, []byte("http://"+string(addr)+`"]`), []byte(named), 1)
+		err = errors.Join(os.WriteFile(list, []byte(`[{"targets": ["`+string(addr)+`"]}]`), 0o600),
+			os.WriteFile(c.Policy, text, 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	l.request = bytes.Replace(l.request, []byte("GET /"), []byte("GET http://web.example/"), 1)
+	allocatesNothing(t, l)
+}
+
+func allocatesNothing(t *testing.T, l *loop) {
+	t.Helper()
 	for range 100 {
 		l.once(t)
 	}
@@ -109,12 +152,22 @@ func TestARequestUnderEveryPolicyAllocatesNothing(t *testing.T) {
 	}
 }
 
+// BenchmarkRequest is a request through the proxy, with a share of calls recorded. The processor's time is what counts:
+// the rest is sockets.
 func BenchmarkRequest(b *testing.B) {
-	l := newLoop(b)
-	l.once(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		l.once(b)
+	for name, change := range map[string][]func(*proxy.Config){
+		"trace=off": nil, "trace=none": {new(collector).record(tracing.Sampler{Parent: true})},
+		"trace=1%":  {new(collector).record(tracing.Sampler{Ratio: 0.01, Parent: true})},
+		"trace=all": {new(collector).record(tracing.Sampler{Ratio: 1, Parent: true})},
+	} {
+		b.Run(name, func(b *testing.B) {
+			l := newLoop(b, change...)
+			l.once(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				l.once(b)
+			}
+		})
 	}
 }
 

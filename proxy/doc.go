@@ -34,11 +34,19 @@
 // trusted peer says it. The addresses at which they come in follow the policy file (entrances.go), as do certificates
 // and tokens (secrets.go) and the Redis that instances share (instances.go, and package sharing).
 //
+// What is not a request to a service of the file is let through only if the file says so (section outside), and is
+// counted: CONNECT (connect.go), requests to other hosts (outside.go), and connections that a firewall redirects here
+// (redirected.go). Every address is looked at when it is dialled (screen.go). A stream of HTTP/2 can be such a tunnel
+// too (streamconn.go), and begins a WebSocket by an extended CONNECT (websocket.go).
+//
 // What layers of a chain tell each other about attempts is in calltree.go for calls that go out and in
 // calltreeingress.go for requests that come in. The proxy stands on both sides of its program, and a
 // calltree.Table joins them: a call belongs to the request it is made for if the program passes on
 // Abate-Retry-Allowance or the name of its trace (package calltree). Of a program that passes on neither nothing is
 // known, and its calls are the first of their trees.
+//
+// Traces are in package tracing. A request joins its trace once it has a service (traced.go); each of its attempts has
+// a span that ends when the attempt is released (attemptspan.go), and the request one that ends with it (callspan.go).
 //
 // A slot at a gate is held from the admission to the last byte of the answer, and lent while the client is waited for
 // (lendingconn.go): for more of its request, or for room in its socket or window. Not held is one by a body of known
@@ -54,11 +62,12 @@
 // which it was.
 //
 // gRPC (verdict.go) is HTTP/2 whose verdict stands at the end, in grpc-status. An attempt that ended without a message
-// is judged like an answer of HTTP, and may be repeated. With its first message the answer goes on to the client; the
-// guard hears at the end how it was. The head is held back until then, for headWait at most, while the call could
-// still be repeated. What a stream sends is kept that long too, up to MaxBufferedBody. attemptTimeout bounds the wait
-// for the head; the policy's timeout, the gate's and the client's own deadline bound all, streams too, and the
-// service hears in grpc-timeout what is left. What the proxy says by itself it says in gRPC (grpc_answer.go). A route
-// whose path is a method is that method's policy. At a gate, a call holds its slot to its end if that follows the
-// first message at once; a stream gives it back soon after its first message.
+// is judged like an answer of HTTP, and may be repeated. With its first message the answer goes on to the client: a
+// success, as the head of an answer of HTTP is, of which the guard hears at the end how it was. The head is held back
+// until then, for headWait at most, while the call could still be repeated. What a stream sends is kept that long too,
+// up to MaxBufferedBody. attemptTimeout bounds the wait for the head; the policy's timeout, the gate's and the client's
+// own deadline bound all, streams too, and the service hears in grpc-timeout what is left. What the proxy says by
+// itself it says in gRPC (grpc_answer.go). A route whose path is a method is that method's policy. At a gate, a call
+// holds its slot to its end if that follows the first message at once; a stream gives it back soon after its first
+// message.
 package proxy

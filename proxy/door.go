@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/abate-go/abate/core"
@@ -19,11 +20,23 @@ import (
 // door is an address at which clients come in: the programs of a sidecar or the clients of a gateway, or, if it has a
 // name, those of the services that this proxy protects.
 type door struct {
-	lobby    *lobby
-	name     string // listen as the policy file writes it; "" where no gate stands
-	l        net.Listener
-	secure   atomic.Pointer[watched[tls.Config]] // nil without TLS
-	draining atomic.Bool
+	lobby  *lobby
+	name   string // listen as the policy file writes it; "" where no gate stands
+	l      net.Listener
+	secure atomic.Pointer[watched[credentials]] // nil without TLS
+	// who begins a connection with a PROXY header; nil for nobody
+	announces atomic.Pointer[func(netip.Addr) bool]
+	draining  atomic.Bool
+	asked     *admission // by the last review; under mu of the lobby
+	// service is whose calls come in here alone; redirects has the firewall send connections here.
+	service   string
+	redirects bool
+}
+
+// isLost reports whether the file of the door's Unix socket has gone.
+func (d *door) isLost() bool {
+	s, ok := d.l.(*socketFile)
+	return ok && s.lost()
 }
 
 // serve takes clients until the door is closed, and returns nil then.
@@ -35,7 +48,7 @@ func (d *door) serve() error {
 		case err == nil:
 			pause = 0
 			d.takeSlot()
-			go d.welcome(nc)
+			d.lobby.hosts.receive(guest{d, nc})
 		case d.draining.Load():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -82,42 +95,59 @@ func (d *door) welcome(nc net.Conn) {
 	defer l.freeSlot()
 	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining,
 		sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc},
-		from: origin{listen: d.name, peer: peerOf(nc), self: nc.LocalAddr().String()}}
+		from: origin{listen: d.name, peer: peerOf(nc), self: nc.LocalAddr().String(), service: d.service,
+			source: addrPort(nc.RemoteAddr()), dst: addrPort(nc.LocalAddr())}}
 	c.x.req.plane, c.x.req.client = p, c
 	c.x.renew()
 	c.out.sock, c.body.sock = &c.sock, &c.sock
 	c.sock.ready = c.sock.readReady
-	if c.sock.tcp, _ = nc.(*net.TCPConn); c.sock.tcp != nil && rawSockets {
-		c.sock.raw, _ = c.sock.tcp.SyscallConn()
+	c.sock.tcp, _ = nc.(*net.TCPConn)
+	if socket, ok := nc.(syscall.Conn); ok && rawSockets {
+		c.sock.raw, _ = socket.SyscallConn()
 	}
 	c.sock.lends.over(nc, c.sock.raw)
 	untaken.Bound(nc, p.config.StallTimeout)
 	secure := d.secure.Load()
 	if secure != nil {
-		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.tcp, c.sock.raw}, nil, nil
+		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.raw}, nil, nil
 		config := secure.value.Load()
 		if config == nil { // no certificate could be read yet
 			nc.Close()
 			return
 		}
-		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, config), true
+		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, config.config), true
 	}
 	l.enter(c)
 	defer l.leave(c)
+	defer c.from.herald.leave()
 	defer c.contain()
-	if secure != nil && !c.handshake() {
+	if announces := d.announces.Load(); announces != nil && (*announces)(c.from.peer) && !c.isAnnounced() ||
+		secure != nil && !c.handshake() {
 		c.sock.nc.Close()
+		return
+	}
+	if d.redirects && !(redirected{c}).findOriginal() {
+		c.sock.nc.Close()
+		return
+	}
+	if d.redirects && (redirected{c}).passRaw() {
+		if !c.handedOver {
+			c.close()
+		}
 		return
 	}
 	c.serve()
 }
 
 // peerOf is the address at the other end of a connection.
-func peerOf(nc net.Conn) netip.Addr {
-	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap()
+func peerOf(nc net.Conn) netip.Addr { return addrPort(nc.RemoteAddr()).Addr() }
+
+// addrPort is the address of one end of a TCP connection; zero if it is none.
+func addrPort(a net.Addr) netip.AddrPort {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return netip.AddrPortFrom(tcp.AddrPort().Addr().Unmap(), tcp.AddrPort().Port())
 	}
-	return netip.Addr{}
+	return netip.AddrPort{}
 }
 
 // handshake begins TLS with a client, who has as long for it as for the head of a request.
@@ -151,10 +181,15 @@ func (c *clientConn) strange(err error) {
 		_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n"+
 			"Connection: close\r\n\r\nthis port speaks TLS: ask with https://\n")
 	}
-	log := c.plane.config.AccessLog
-	if dropped, ok := c.plane.lines.admit(core.Now()); ok && log != nil {
-		log.LogAttrs(context.Background(), slog.LevelInfo, "handshake failed", slog.String("listen", c.from.listen),
-			slog.String("peer", c.from.peer.String()), slog.String("error", err.Error()), slog.Int("linesDropped", dropped))
+	c.plane.note("handshake failed", &c.from, err)
+}
+
+// note writes down what became of a client that did not come as far as a request.
+func (p *plane) note(what string, from *origin, err error) {
+	log := p.config.AccessLog
+	if dropped, ok := p.lines.admit(core.Now()); ok && log != nil {
+		log.LogAttrs(context.Background(), slog.LevelInfo, what, slog.String("listen", from.listen),
+			slog.String("peer", from.peer.String()), slog.String("error", err.Error()), slog.Int("linesDropped", dropped))
 	}
 }
 

@@ -1,14 +1,11 @@
 package proxy
 
 import (
-	"crypto/tls"
 	randv2 "math/rand/v2"
-	"net"
-	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/abate-go/abate/internal/upstream"
 	"github.com/abate-go/abate/proxy/spread"
 )
 
@@ -23,11 +20,13 @@ type endpoint struct {
 	at        place
 	url       string // with the address in it
 	scheme    string
-	addr      string // host and port to dial
+	network   string // tcp or unix
+	addr      string // to dial in it: host and port, or a path
 	host      string // the Host that it expects
 	authority []byte // the same
 	base      string // path before that of requests, without a slash at its end
-	tls       *tls.Config
+	secured   secured
+	screen    *screen // of a host that the policy file does not list; nil for services
 	pool      pool
 	http2     http2Pool
 	among     atomic.Int32 // how many endpoints its service has
@@ -39,36 +38,36 @@ func (e *endpoint) endOfLife(t *transport, now time.Duration) time.Duration {
 }
 
 // newEndpoint reads a base URL that the policy file has checked.
-func newEndpoint(at place) *endpoint {
-	u, err := url.Parse(at.url)
-	if err != nil { // cannot be: Validate has parsed it
-		u = &url.URL{Scheme: "http", Host: at.url}
+func newEndpoint(at place, by *approach) *endpoint {
+	u, ok := upstream.Parse(at.url)
+	if !ok { // cannot be: Validate has parsed it
+		u = upstream.URL{Scheme: "http", Host: at.url}
 	}
-	e := &endpoint{at: at, url: at.url, scheme: u.Scheme, host: u.Host, authority: []byte(u.Host), addr: at.addr,
-		base: strings.TrimRight(u.EscapedPath(), "/")}
-	e.http2.e = e
-	if u.Scheme == "https" {
-		e.tls = &tls.Config{ServerName: u.Hostname(), NextProtos: []string{"http/1.1"},
-			ClientSessionCache: tls.NewLRUClientSessionCache(32)}
-	}
-	if at.addr == "" {
-		e.addr = dialAddr(u)
-	} else {
+	e := &endpoint{at: at, url: at.url, scheme: u.Scheme, host: u.Host, authority: []byte(u.Host), base: u.Base}
+	if e.network, e.addr = u.Address(); at.addr != "" {
+		e.network, e.addr = "tcp", at.addr
 		e.url = u.Scheme + "://" + at.addr + e.base
 	}
+	e.http2.e = e
+	e.secured.name = u.Name()
+	e.secured.by.Store(by)
 	return e
 }
 
-// dialAddr is the host and the port of a URL.
-func dialAddr(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Host
-	case u.Scheme == "https":
-		return net.JoinHostPort(u.Hostname(), "443")
+// idle takes a kept connection that began with what is to be said of the client, and is what a new one would be; nil
+// for none.
+func (e *endpoint) idle(of announcement) *upstreamConn {
+	for {
+		c := e.pool.get(of)
+		if c == nil || e.fresh(c) {
+			return c
+		}
+		c.nc.Close()
 	}
-	return net.JoinHostPort(u.Hostname(), "80")
 }
+
+// fresh reports whether a connection is what a new one would be.
+func (e *endpoint) fresh(c *upstreamConn) bool { return !e.secured.outdated(c.security) }
 
 func (e *endpoint) close() {
 	e.pool.close()

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/policyfile"
 )
 
 // entrances is what the policy file's protect needs beside its gates: listeners, certificates and tokens, and the
@@ -29,7 +31,7 @@ type entrances struct {
 
 func (e *entrances) init(p *plane, l *lobby, m *abateprom.Metrics, keyFiles func() error) {
 	e.plane, e.lobby, e.keyFiles, e.doors = p, l, keyFiles, map[string]*door{}
-	e.secrets.log = p.config.Log
+	e.secrets.init(&p.config)
 	e.instances.plane, e.instances.metrics = p, m
 }
 
@@ -38,7 +40,7 @@ func (e *entrances) init(p *plane, l *lobby, m *abateprom.Metrics, keyFiles func
 func (e *entrances) prepare() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return errors.Join(append(e.secrets.follow(e.plane.policies), e.instances.follow())...)
+	return unusable(append(e.secrets.follow(e.plane.policies), e.instances.follow()))
 }
 
 // ListenError is an address of the policy file at which the proxy cannot listen.
@@ -62,6 +64,7 @@ func (e *entrances) begin() error {
 		return errors.Join(problems...)
 	}
 	e.open = true
+	e.lobby.review()
 	return nil
 }
 
@@ -117,7 +120,8 @@ func (e *entrances) follow(refresh func() []error) {
 		e.closeDoors(e.plane.policies.Listens()) // first: an address that comes may be a wider one of those that go
 		problems = append(problems, e.openDoors()...)
 	}
-	e.tell(problems)
+	e.lobby.review()
+	e.tell(append(problems, e.lobby.lost()...))
 }
 
 // tell logs problems that are new, and those that are over. mu is held.
@@ -156,11 +160,16 @@ func (e *entrances) openDoors() (problems []error) {
 			problems = append(problems, err)
 			continue
 		}
+		if d := e.doors[listen]; d != nil && d.isLost() { // somebody has removed its file: it comes back
+			delete(e.doors, listen)
+			d.retire()
+		}
 		if d := e.doors[listen]; d != nil {
 			d.secure.Store(secure)
+			d.announces.Store(announcers(p, gates))
 			continue
 		}
-		l, err := net.Listen("tcp", listen)
+		l, err := Listen(listen)
 		if err != nil {
 			problems = append(problems, &ListenError{"protect." + gates[0].Name() + ".listen", listen, err})
 			continue
@@ -171,10 +180,22 @@ func (e *entrances) openDoors() (problems []error) {
 			continue
 		}
 		d.secure.Store(secure)
+		d.announces.Store(announcers(p, gates))
 		e.doors[listen] = d
 		go e.attend(d)
 	}
 	return problems
+}
+
+// announcers are those who begin a connection with a PROXY header: whom all gates at the address trust.
+func announcers(p *policyfile.Protection, gates []*inbound.Gate) *func(netip.Addr) bool {
+	if !p.ProxyProtocol {
+		return nil
+	}
+	all := func(peer netip.Addr) bool {
+		return !slices.ContainsFunc(gates, func(g *inbound.Gate) bool { return !g.Trusts(peer) })
+	}
+	return &all
 }
 
 // attend serves at an address of the file. One that breaks is opened again by the next follow.

@@ -39,6 +39,10 @@ func (x *exchange) renew() {
 func (x *exchange) serve() {
 	x.renew()
 	r := &x.req
+	if r.connects() {
+		x.connect()
+		return
+	}
 	r.readRPC()
 	doubt := r.settlePath()
 	if doubt != "" || !r.find() {
@@ -58,6 +62,7 @@ func (x *exchange) serve() {
 		r.leaveGate(false)
 		return
 	}
+	r.joinTrace()
 	r.fleet = r.route.service.fleetOf(&r.route.Destination)
 	policy := &r.fleet.policy.Policy
 	r.again = r.repeatable(policy)
@@ -69,6 +74,9 @@ func (x *exchange) serve() {
 	x.ended = core.Now()
 	x.call.end(x.ended)
 	x.count()
+	if r.traced.recorded {
+		x.endTrace(err)
+	}
 	x.log(err)
 	r.leaveGate(x.call.got != nil)
 	x.transfer.forget()
@@ -113,7 +121,12 @@ func (x *exchange) refuseUnrouted(doubt string) {
 
 func (x *exchange) count() {
 	x.counted = false
-	x.req.route.stats.Ended(x.reply.status, x.ended-x.req.began)
+	stats, took := x.req.route.stats, x.ended-x.req.began
+	if t := &x.req.traced; t.recorded {
+		stats.EndedIn(x.reply.status, took, t.own.Trace.String(), t.own.Span.String())
+		return
+	}
+	stats.Ended(x.reply.status, took)
 }
 
 // contain ends a request that ended in a panic, and gives back what it holds.
@@ -127,5 +140,8 @@ func (x *exchange) contain(what any) {
 	x.call.abort(x.ended)
 	if x.counted {
 		x.count()
+	}
+	if x.req.traced.recorded {
+		x.endTrace(errPanicked)
 	}
 }

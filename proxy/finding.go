@@ -4,9 +4,9 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/url"
 	"time"
 
+	"github.com/abate-go/abate/internal/upstream"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/discovery"
 )
@@ -53,8 +53,9 @@ func (s *service) searchOf(p *policyfile.Policy) discovery.Config {
 		Type: t.Type, Name: t.Name, Namespace: t.Namespace, Port: t.Port, Path: t.Path,
 		Server: t.Server, Zone: f.zone, Cluster: &f.cluster, Log: f.log, Changed: s.regroup,
 	}
-	if u, err := url.Parse(p.Upstreams[0]); err == nil && t.Type == "dns" {
-		_, c.Port, _ = net.SplitHostPort(dialAddr(u))
+	if u, ok := upstream.Parse(p.Upstreams[0]); ok && t.Type == "dns" {
+		_, addr := u.Address()
+		_, c.Port, _ = net.SplitHostPort(addr)
 	}
 	return c
 }

@@ -50,13 +50,18 @@ func (s *service) muster(d *policyfile.Destination) *fleet {
 	case before.previous != nil && before.previous.policy == d.Policy:
 		return before.previous
 	}
+	approach := s.services.secrets.approach(d.Policy, s.approach)
 	if before.load > d.Load { // a request that was held up over several reloads: a fleet for it alone
-		f, _ := s.newFleet(d.Policy, d.Load, before)
+		f, _ := s.newFleet(d.Policy, d.Load, before, approach)
 		f.retire(before)
 		return f
 	}
 	s.seek(d.Policy)
-	f, kept := s.newFleet(d.Policy, d.Load, before)
+	s.approach = approach
+	f, kept := s.newFleet(d.Policy, d.Load, before, approach)
+	for _, e := range f.endpoints { // those that stay, too
+		e.secured.by.Store(approach)
+	}
 	if before.balancer != nil {
 		f.balancer.Carry(before.balancer, kept)
 		f.previous = &fleet{policy: before.policy, load: before.load, balancer: before.balancer,
@@ -74,7 +79,7 @@ func (s *service) regroup() {
 	if before == nil || !before.policy.Discovery.Enabled() {
 		return
 	}
-	f, kept := s.newFleet(before.policy, before.load, before)
+	f, kept := s.newFleet(before.policy, before.load, before, s.approach)
 	f.balancer.Carry(before.balancer, kept)
 	f.previous = before.previous
 	s.put(f, before)
@@ -89,9 +94,9 @@ func (s *service) put(f, before *fleet) {
 	before.retire(f)
 }
 
-// newFleet makes a fleet of the endpoints that there were and of new ones; kept tells which of those before each is, -1
-// for none. mu is held.
-func (s *service) newFleet(p *policyfile.Policy, load uint64, before *fleet) (f *fleet, kept []int) {
+// newFleet makes a fleet of the endpoints that there were and of new ones, which are reached by that approach; kept
+// tells which of those before each is, -1 for none. mu is held.
+func (s *service) newFleet(p *policyfile.Policy, load uint64, before *fleet, by *approach) (f *fleet, kept []int) {
 	f = &fleet{policy: p, load: load}
 	there := make(map[place]int, len(before.endpoints))
 	for i, e := range before.endpoints {
@@ -107,7 +112,7 @@ func (s *service) newFleet(p *policyfile.Policy, load uint64, before *fleet) (f 
 		if kept = append(kept, i); ok {
 			f.endpoints = append(f.endpoints, before.endpoints[i])
 		} else {
-			f.endpoints = append(f.endpoints, newEndpoint(at))
+			f.endpoints = append(f.endpoints, newEndpoint(at, by))
 		}
 	}
 	if !p.Discovery.Enabled() {
@@ -170,7 +175,7 @@ func (s *service) close() {
 func (s *service) sweep(then time.Duration) {
 	if f := s.fleet.Load(); f != nil {
 		for _, e := range f.endpoints {
-			e.pool.sweep(then)
+			e.pool.sweep(then, e.fresh)
 			e.http2.sweep(then)
 		}
 	}

@@ -135,6 +135,7 @@ func (h hedged) Attempt(ctx context.Context, s core.Sending) (*answer, error) {
 	a := new(answer)
 	a.renew(g.req, g.body, &g.tries, until, false, telling{s.Allowance, s.Announce})
 	if err := a.send(ctx, n); err != nil {
+		a.span.err = err
 		g.judge(a, err)
 		a.release(core.Now(), true)
 		a.failed = true
@@ -177,6 +178,7 @@ func (g *guardedCall) private(ctx context.Context) *guardedCall {
 		Request: x.Request, plane: x.plane, client: departed{left: ctx, from: x.client.origin()}, route: x.route,
 		fleet: x.fleet,
 		began: x.began, again: x.again, rpc: x.rpc, limit: x.limit, before: x.before, called: x.called,
+		traced: x.traced,
 	}
 	for _, b := range []*[]byte{&r.Method, &r.Target, &r.Scheme, &r.Host, &r.Path, &r.Upgrade} {
 		*b = bytes.Clone(*b)

@@ -28,6 +28,7 @@ func (c *clientConn) serveHTTP2() {
 	begun := bytes.Clone(c.sock.in.unread())
 	c.sock.in.put()
 	config := *c.inside
+	config.ExtendedConnect = true
 	if c.from.listen != "" || c.plane.config.Gateway {
 		config.MaxStreams = streamsOfStrangers
 	}
@@ -53,6 +54,8 @@ type stream struct {
 	ended   bool          // the answer is
 	bare    bool          // the answer has no content
 	expects bool          // Expect: 100-continue
+	handed  bool          // it has become a tunnel, which ends it
+	asked   []byte        // the protocol that an extended CONNECT asks for; nil for all others
 	loan    *holding.Loan // of the slot at a gate; nil while none is held
 
 	hooked bool       // left is called when the client leaves
@@ -73,10 +76,11 @@ const keptText = 4 << 10
 func serveStream(p *plane, s *h2.Stream, from *origin) {
 	st := streams.Get().(*stream)
 	st.h2, st.from = s, from
-	st.data, st.failed, st.ended, st.bare = nil, false, false, false
+	st.data, st.failed, st.ended, st.bare, st.handed, st.asked = nil, false, false, false, false, nil
 	whole := st.answer(p)
 	st.unhook()
 	switch {
+	case st.handed:
 	case !st.ended:
 		s.Reset(h2.InternalError) // the client must not take the answer for complete
 	case !st.read.Load() && !st.x.req.rpc:
@@ -153,7 +157,14 @@ func (st *stream) readHead() *h1.Error {
 	if st.whole = nil; complete {
 		st.whole = data
 	}
-	trailers, b := false, append(st.text[:0], head.Method...)
+	trailers, method := false, head.Method
+	if len(head.Protocol) > 0 {
+		if string(head.Protocol) != websocket {
+			return errProtocol
+		}
+		method = methodGet
+	}
+	b := append(st.text[:0], method...)
 	target := head.Path
 	if len(target) == 0 { // CONNECT
 		target = head.Authority
@@ -163,13 +174,16 @@ func (st *stream) readHead() *h1.Error {
 	st.expects = false
 	for i, f := range head.Fields {
 		switch {
-		case f.Is("content-length"), f.Is("host"):
+		case f.Is("content-length"), f.Is("host"), len(head.Protocol) > 0 && f.Is("sec-websocket-key"):
 		case f.Is("te"):
 			trailers = true // h2 takes nothing else there
 		default:
 			st.expects = st.expects || f.Is("expect")
 			b = h1.AppendFields(b, head.Fields[i:i+1])
 		}
+	}
+	if len(head.Protocol) > 0 {
+		b = st.askUpgrade(b, head)
 	}
 	st.text = append(b, "\r\n"...)
 	n, bad := h1.HeadEnd(st.text, 0)
@@ -181,6 +195,10 @@ func (st *stream) readHead() *h1.Error {
 		bad = q.Parse(st.text)
 	}
 	q.Length, q.Trailers = head.Length, trailers
+	if st.asked != nil { // what comes is no content
+		q.Length = 0
+		st.read.Store(true)
+	}
 	if st.read.Load() && (q.Length <= 0 || string(q.Method) == http.MethodHead) {
 		q.Length = 0
 	}
@@ -326,8 +344,6 @@ func (st *stream) flush() { st.h2.Flush() }
 
 // Nothing else can be done with the connection of a stream.
 func (st *stream) sink(time.Duration) *net.TCPConn { return nil }
-
-func (st *stream) takeOver() (net.Conn, []byte) { return nil, nil }
 
 func (st *stream) end(trailer []h1.Field) {
 	switch {

@@ -2,10 +2,8 @@ package proxy
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"sync"
@@ -36,6 +34,8 @@ type http2Pool struct {
 	dial     *dial         // under way, nil for none
 	again    time.Duration // when one more may be tried that no call waits for, after one that failed
 	closed   bool
+	made     *security // how TLS is spoken on them, nil if it is not
+	header   int       // the version of the PROXY header with which they began, 0 for none
 }
 
 // breather is how long that is.
@@ -68,11 +68,17 @@ func (p *http2Pool) get(t *transport) (*h2.Conn, *dial, error) {
 	if best == nil && p.dial == nil && len(p.conns) >= mostConns {
 		return nil, nil, errNoRoom
 	}
-	if p.dial == nil && (more || best == nil) {
+	if p.dial == nil && (more || best == nil || p.outdated(now)) {
 		p.dial = &dial{done: make(chan struct{})}
 		go p.connect(p.dial, t)
 	}
 	return best, p.dial, nil
+}
+
+// outdated reports whether connections begin otherwise by now: those that there are serve until there is one of the
+// new kind. mu is held.
+func (p *http2Pool) outdated(now time.Duration) bool {
+	return now >= p.again && (p.header != p.e.announced().version || p.made != nil && p.e.secured.outdated(p.made))
 }
 
 // withRoom is the connection with the fewest streams of those that take one more, nil if there is none. mu is held.
@@ -93,6 +99,13 @@ func (p *http2Pool) retire(i int) {
 	go c.Drain() // it has forget called, which wants mu
 }
 
+// retireAll is retire for all. mu is held.
+func (p *http2Pool) retireAll() {
+	for len(p.conns) > 0 {
+		p.retire(0)
+	}
+}
+
 // remove takes connections out. mu is held.
 func (p *http2Pool) remove(which func(*h2.Conn) bool) {
 	n := 0
@@ -109,16 +122,27 @@ func (p *http2Pool) remove(which func(*h2.Conn) bool) {
 // connect makes a connection, in the place of one that is too old if there is one.
 func (p *http2Pool) connect(d *dial, t *transport) {
 	defer close(d.done)
-	c, err := p.e.connectHTTP2(t, p)
+	made, err := p.e.http2Security()
+	var c *h2.Conn
+	of := p.e.announced()
+	if err == nil {
+		c, err = p.e.connectHTTP2(t, p, made, of)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dial = nil
 	now := core.Now()
 	if err != nil {
 		d.err, p.again = err, later(now, breather)
+		if made != p.made && distrusts(err) { // by what holds now, the service may not have the calls
+			p.retireAll()
+		}
 		return
 	}
-	if old := spread.Old(p.carriers, now); old >= 0 {
+	if made != p.made || of.version != p.header {
+		p.retireAll()
+		p.made, p.header = made, of.version
+	} else if old := spread.Old(p.carriers, now); old >= 0 {
 		p.retire(old)
 		p.choice.Replaced()
 	}
@@ -184,30 +208,31 @@ func (p *http2Pool) close() {
 	}
 }
 
+// http2Security is how TLS is to be spoken, nil if it is not.
+func (e *endpoint) http2Security() (*security, error) {
+	if e.scheme != "https" {
+		return nil, nil
+	}
+	return e.secured.now()
+}
+
 // connectHTTP2 makes a connection to e that speaks HTTP/2.
-func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool) (*h2.Conn, error) {
+func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool, made *security, of announcement) (*h2.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.life, t.connectTimeout)
 	defer cancel()
-	nc, err := t.dial(ctx, e.addr)
+	nc, err := t.dial(ctx, e, of)
 	if err != nil {
 		return nil, err
 	}
-	if e.tls != nil {
-		config := e.tls.Clone()
-		config.NextProtos = []string{"h2"}
-		secure := tls.Client(nc, config)
-		err := secure.HandshakeContext(ctx)
-		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("the server ended it: %w", io.ErrUnexpectedEOF)
-		}
-		if err == nil && secure.ConnectionState().NegotiatedProtocol != "h2" {
-			err = errors.New("the server does not speak HTTP/2, which gRPC needs")
-		}
+	if made != nil {
+		secure, err := e.shake(ctx, nc, made.http2)
 		if err != nil {
-			nc.Close()
-			return nil, fmt.Errorf("TLS handshake with %s: %w", e.addr, err)
+			return nil, err
 		}
-		nc = secure
+		if nc = secure; secure.ConnectionState().NegotiatedProtocol != "h2" {
+			nc.Close()
+			return nil, fmt.Errorf("TLS handshake with %s: the server does not speak HTTP/2, which gRPC needs", e.addr)
+		}
 	}
 	return e.agree(nc, t, pool)
 }
@@ -239,6 +264,9 @@ func (e *endpoint) agree(nc net.Conn, t *transport, pool *http2Pool) (*h2.Conn, 
 	case <-c.Done():
 		if err = c.Err(); err == nil {
 			err = errClosedEarly
+		}
+		if turnedAway(err) {
+			return nil, &handshakeError{e.addr, err}
 		}
 		return nil, fmt.Errorf("the server at %s does not speak HTTP/2: %w", e.addr, err)
 	case <-limit.C:

@@ -85,6 +85,9 @@ func (a *answer) connectHTTP2(ctx context.Context, p *http2Pool) (*h2.Conn, erro
 func (a *answer) openHTTP2(conn *h2.Conn) (err error) {
 	h, b := &a.h2, a.body
 	switch {
+	case a.req.asksWebSocket() && conn.TakesConnect():
+		h.extend()
+		h.s, _, err = conn.Open(&h.head, nil, false, a.until)
 	case b.kind == streamed:
 		if a.req.Expect { // nobody waits for what the service thinks of it
 			a.req.client.interim(http.StatusContinue, nil)

@@ -19,6 +19,8 @@ type http2Answer struct {
 	lines  []byte     // which the proxy adds to it
 	began  time.Duration
 	hooked bool // the client interrupts the waits by itself when it leaves
+	// extended reports that the request is an extended CONNECT.
+	extended bool
 
 	rest chan struct{} // closed when the rest of the request has been sent; nil without one
 
@@ -140,7 +142,10 @@ func (a *answer) takeHead(head *h2.Head) {
 	}
 	*r = h1.Response{Status: head.Status, Minor: 1, Fields: fields, Length: -1, Announced: head.Length, KeepAlive: true}
 	a.h2.take()
+	switched(a, head)
 	switch {
+	case r.Status == http.StatusSwitchingProtocols:
+		a.until = core.NoDeadline
 	case string(q.Method) == http.MethodHead || bodiless(head.Status):
 		r.Length = 0
 	case a.h2.complete && len(a.h2.first) == 0 && len(a.h2.trailer) == 0:

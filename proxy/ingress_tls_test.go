@@ -187,6 +187,7 @@ func TestMutualTLSNamesTheCaller(t *testing.T) {
 		{"a common name", func(c *x509.Certificate) {
 			c.URIs, c.Subject = nil, pkix.Name{CommonName: "shop"}
 		}, "caller=shop"},
+		{"none of them", func(c *x509.Certificate) { c.URIs, c.Subject = nil, pkix.Name{} }, "caller=127.0.0.1"},
 	} {
 		nc, err := r.secure(func(conf *tls.Config) { conf.Certificates = []tls.Certificate{client509(t, trusted, c.change)} })
 		if err != nil {

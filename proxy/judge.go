@@ -26,16 +26,27 @@ func (g *guardedCall) judge(a *answer, err error) (o abate.Outcome) {
 		o = abatehttp.ClassifyStatus(g.req.route.Guard, a.resp.Status, header(a.resp.Fields), again)
 	case errors.Is(err, errGone) || g.body.failed() != nil || timedOut(err) && g.body.late():
 		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	case errors.As(err, new(*deniedError)):
+		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Unsent: true, Err: err}
 	case exhausted.Own(err): // another attempt would need the same
 		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Unsent: !a.sent, Err: err}
 	default:
 		o = abatehttp.ClassifyError(g.req.route.Guard, err, again)
+		if settled(err) {
+			o.NoRetry = !again || !g.hasOthers() || !g.req.route.Guard.Retryable(0, err, true)
+			o.Unsent = !a.sent
+		}
 	}
 	o.Unfinished = o.Class == abate.Success && err == nil && !g.req.rpc && !a.ended &&
 		a.resp.Status != http.StatusSwitchingProtocols
 	g.hear(&o, a, err)
 	a.result = hops.EndpointResult(o.Class)
 	return o
+}
+
+// hasOthers reports whether another attempt goes to another endpoint.
+func (g *guardedCall) hasOthers() bool {
+	return len(g.req.route.service.newest(g.req.fleet).endpoints) > 1
 }
 
 // judgeDelivered judges an answer that the client has got, as far as it came.

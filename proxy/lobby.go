@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"crypto/x509"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -14,6 +16,7 @@ type lobby struct {
 	plane    *plane
 	http2    h2.Config // of connections of clients that speak HTTP/2
 	draining atomic.Bool
+	secure   *watched[credentials] // of the listeners of Serve; nil without TLS
 
 	mu        sync.Mutex
 	doors     map[*door]struct{}
@@ -22,6 +25,7 @@ type lobby struct {
 	standing  int           // that wait for a slot
 	stood     uint64        // that have had to
 	freed     chan struct{} // told when one has gone
+	hosts     hosts
 	idle      chan struct{} // closed when draining and the last client has gone
 }
 
@@ -29,6 +33,7 @@ func (l *lobby) init(p *plane) {
 	c := &p.config
 	l.plane, l.doors, l.clients = p, map[*door]struct{}{}, map[*clientConn]struct{}{}
 	l.freed, l.idle = make(chan struct{}, 1), make(chan struct{})
+	l.hosts.next, l.hosts.end = make(chan guest), l.idle
 	l.http2 = h2.Config{
 		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout,
 		IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout,
@@ -36,12 +41,21 @@ func (l *lobby) init(p *plane) {
 }
 
 // serve takes clients from a listener that is not the policy file's, until the lobby is drained.
-func (l *lobby) serve(at net.Listener) error {
+func (l *lobby) serve(at net.Listener, change func(*door)) error {
 	d := l.enterAt("", at)
 	if d == nil {
 		at.Close()
 		return nil
 	}
+	change(d)
+	if c := &l.plane.config; d.service == "" && !d.redirects {
+		d.secure.Store(l.secure)
+		if c.ProxyProtocol {
+			announces := c.trusts
+			d.announces.Store(&announces)
+		}
+	}
+	l.review()
 	err := d.serve()
 	if err != nil {
 		d.remove()
@@ -59,6 +73,55 @@ func (l *lobby) enterAt(name string, at net.Listener) *door {
 	d := &door{lobby: l, name: name, l: at}
 	l.doors[d] = struct{}{}
 	return d
+}
+
+// admission is what a door asks of its clients.
+type admission struct {
+	tls         bool
+	authorities *x509.CertPool // of their certificates; nil for none
+}
+
+func (d *door) asks() admission {
+	secure := d.secure.Load()
+	if secure == nil {
+		return admission{}
+	}
+	if c := secure.value.Load(); c != nil {
+		return admission{true, c.config.ClientCAs}
+	}
+	return admission{true, nil}
+}
+
+// review has those clients go, after the request under way, who came in at a door when it asked for something else:
+// perhaps they could not come in now.
+func (l *lobby) review() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for d := range l.doors {
+		before, now := d.asked, d.asks()
+		if d.asked = &now; before == nil || before.tls == now.tls && before.authorities.Equal(now.authorities) {
+			continue
+		}
+		for c := range l.clients {
+			if c.draining == &d.draining {
+				c.dismissed.Store(true)
+				c.dismiss()
+			}
+		}
+	}
+}
+
+// lost tells of the listeners at Unix sockets whose files have been removed.
+func (l *lobby) lost() (problems []error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for d := range l.doors {
+		if d.isLost() {
+			problems = append(problems, fmt.Errorf("unix:%s: its file has been removed, so nobody can connect: start the "+
+				"proxy anew", d.l.Addr()))
+		}
+	}
+	return problems
 }
 
 // drain takes no new clients, tells those there are to go after the request under way, and returns when the last has

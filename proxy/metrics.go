@@ -1,6 +1,15 @@
 package proxy
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"cmp"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy/tracing"
+)
 
 // The metrics of the proxy itself. Those of services and gates are abateprom's.
 var (
@@ -15,16 +24,53 @@ var (
 	upstreamSlotsDesc = prometheus.NewDesc("abate_proxy_upstream_waiting",
 		"Attempts that wait for a connection to a service, "+
 			"because one client has taken what there is for more than one request of a client at a time.", nil, nil)
+	buildDesc = prometheus.NewDesc("abate_build_info", "Always 1: the labels say which program this is. Two versions for "+
+		"long mean that a roll-out has stopped half-way.", []string{"version", "revision", "goversion"}, nil)
+	policyDesc = prometheus.NewDesc("abate_policy_info", "Always 1: the label is the SHA-256 of the policy file. "+
+		"Instances of one fleet that differ for long do not act alike: one has not got the new file, or refuses it, see "+
+		"abate_config_last_reload_successful.", []string{"hash"}, nil)
+	reloadedDesc = prometheus.NewDesc("abate_config_last_reload_successful", "1 if the policy file was loaded the last "+
+		"time it changed, 0 if it has mistakes: then the policy before it is in force, and the log says what to fix.",
+		nil, nil)
+	reloadedAtDesc = prometheus.NewDesc("abate_config_last_reload_success_timestamp_seconds", "When the policy file in "+
+		"force was loaded. Next to the time of an incident it says whether a change came before.", nil, nil)
+	spansDesc = prometheus.NewDesc("abate_trace_spans_exported_total", "Spans that the collector has taken, or that were "+
+		"written to the trace file. Not shown while no traces are recorded.", nil, nil)
+	lostSpansDesc = prometheus.NewDesc("abate_trace_spans_dropped_total", "Spans that are lost; requests are not. "+
+		"queue_full: more are recorded than the collector takes, record a smaller share; collector: it is away or refuses "+
+		"them, the log says why; file: the trace file cannot be written.", []string{"reason"}, nil)
+	queuedSpansDesc = prometheus.NewDesc("abate_trace_spans_queued", "Spans that wait to be sent.", nil, nil)
+	expiryDesc      = prometheus.NewDesc("abate_proxy_certificate_expiry_timestamp_seconds",
+		"When the certificate in force of a file ends, or of its authorities the one that is valid for longest, "+
+			"as a Unix time.", []string{"file"}, nil)
 )
 
-// ownMetrics reports how much room there is for clients.
+// ownMetrics reports how much room there is for clients, which program and which policy this is, and what becomes of
+// spans.
 type ownMetrics struct {
-	lobby         *lobby
-	upstreamSlots *upstreamSlots
+	lobby   *lobby
+	plane   *plane
+	secrets *secrets
+	build   [3]string
+}
+
+// buildOf is the labels of abate_build_info: of a version that nobody has given, what the Go command knows.
+func buildOf(version string) [3]string {
+	revision := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = cmp.Or(version, info.Main.Version)
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = s.Value
+			}
+		}
+	}
+	return [3]string{cmp.Or(version, "unknown"), revision, runtime.Version()}
 }
 
 func (m ownMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, upstreamSlotsDesc} {
+	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, upstreamSlotsDesc, expiryDesc,
+		buildDesc, policyDesc, reloadedDesc, reloadedAtDesc, spansDesc, lostSpansDesc, queuedSpansDesc} {
 		to <- d
 	}
 }
@@ -42,9 +88,40 @@ func (m ownMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(clientsDesc, connected)
 	gauge(waitingDesc, waiting)
-	gauge(upstreamSlotsDesc, int(m.upstreamSlots.waiting.Load()))
+	gauge(upstreamSlotsDesc, int(m.plane.out.upstreamSlots.waiting.Load()))
+	for file, paper := range m.secrets.papers() {
+		to <- prometheus.MustNewConstMetric(expiryDesc, prometheus.GaugeValue, float64(paper.until.Unix()), file)
+	}
 	if most := p.plane.config.MaxConnections; most > 0 {
 		gauge(mostDesc, most)
 	}
 	to <- prometheus.MustNewConstMetric(waitedDesc, prometheus.CounterValue, float64(waited))
+	to <- prometheus.MustNewConstMetric(buildDesc, prometheus.GaugeValue, 1, m.build[:]...)
+	collectPolicy(to, m.plane.policies.Status())
+	if t := m.plane.tracer; t != nil {
+		collectSpans(to, t.Stats())
+	}
+}
+
+// collectPolicy says which policy is in force.
+func collectPolicy(to chan<- prometheus.Metric, s policyfile.Status) {
+	good := 1.0
+	if s.Err != nil {
+		good = 0
+	}
+	to <- prometheus.MustNewConstMetric(policyDesc, prometheus.GaugeValue, 1, s.Hash)
+	to <- prometheus.MustNewConstMetric(reloadedDesc, prometheus.GaugeValue, good)
+	to <- prometheus.MustNewConstMetric(reloadedAtDesc, prometheus.GaugeValue, float64(s.Loaded.UnixMilli())/1000)
+}
+
+// collectSpans says what became of the spans.
+func collectSpans(to chan<- prometheus.Metric, s tracing.Stats) {
+	lost := func(reason string, n uint64) {
+		to <- prometheus.MustNewConstMetric(lostSpansDesc, prometheus.CounterValue, float64(n), reason)
+	}
+	to <- prometheus.MustNewConstMetric(spansDesc, prometheus.CounterValue, float64(s.Sent))
+	to <- prometheus.MustNewConstMetric(queuedSpansDesc, prometheus.GaugeValue, float64(s.Queued))
+	lost("queue_full", s.Overflowed)
+	lost("collector", s.Refused)
+	lost("file", s.Unwritten)
 }

@@ -97,7 +97,13 @@ func (x *exchange) unreachable(err error) {
 	if p.Detail = x.req.service() + ": " + err.Error(); x.req.discreet() && err != errNoUpstreams {
 		p.Detail = x.req.service() + ": no answer (" + p.Cause + ")"
 	}
+	var denied *deniedError
 	switch {
+	case errors.As(err, &denied):
+		p.Status, p.Reason, p.Cause = http.StatusForbidden, deniedReason, ""
+		if p.Detail = denied.Error(); x.req.discreet() {
+			p.Detail = "the policy does not let requests go there"
+		}
 	case err == errNoUpstreams:
 		p.Reason, p.Cause = "no-upstreams", ""
 	case errors.As(err, new(*noEndpointsError)):

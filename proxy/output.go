@@ -62,6 +62,13 @@ func (o *output) begin(a *head, r *h1.Request, last bool) bool {
 	return last
 }
 
+// accept says that a tunnel is there: such an answer has no content, and no field that speaks of any.
+func (o *output) accept() {
+	o.take()
+	o.open, o.chunked, o.bare = false, false, true
+	o.b = append(o.b, "HTTP/1.1 200 Connection established\r\n\r\n"...)
+}
+
 // write adds content. What fits waits in the buffer for more, or for flush.
 func (o *output) write(p []byte) {
 	if o.bare || o.broken || len(p) == 0 {

@@ -57,6 +57,9 @@ var refusals = []struct {
 // exhaustedReason is the reason of an answer when the proxy itself has run out of something: the service was not asked.
 const exhaustedReason = "proxy-exhausted"
 
+// deniedReason is the reason of an answer when a host is not let through, or its address.
+const deniedReason = "denied"
+
 // leftReason stands in the access log when the client did not wait.
 const leftReason = "the client left"
 

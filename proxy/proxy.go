@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatebolt"
@@ -20,6 +22,7 @@ import (
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/stale"
+	"github.com/abate-go/abate/proxy/tracing"
 )
 
 // Proxy is one proxy. Make it with New, open the addresses of the policy file with Open, give it listeners for
@@ -45,22 +48,28 @@ func New(c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
-	if err := errors.Join(registry.Register(ownMetrics{&p.lobby, &p.plane.out.upstreamSlots}),
-		registry.Register(discoveryMetrics{&p.plane.services})); err != nil {
-		return nil, fmt.Errorf("proxy: metrics: %w", err)
-	}
-	if err := registry.Register(checkupMetrics{&p.plane.services}); err != nil {
+	metrics.ShowPlainNames(!c.WithoutPlainNames)
+	if err := p.registerOwn(registry); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	p.lobby.init(&p.plane)
 	p.entrances.init(&p.plane, &p.lobby, metrics, p.keyFiles.Err)
+	p.lobby.secure = p.entrances.secrets.listen
 	p.admin.init(&p.plane, &p.lobby, &p.entrances, registry, p.Reload)
 	if p.plane.policies, err = policyfile.LoadWith(c.Policy, p.hooks(metrics)); err != nil {
 		return nil, errors.Join(err, p.keyFiles.Close())
 	}
 	p.plane.out.init(p.plane.life, &c, p.plane.clock, more, p.plane.services.sweepIdle)
 	p.plane.services.init(p.plane.policies, &c, metrics, &p.entrances.secrets)
+	if err := p.plane.outside.init(&p.plane.services, p.adjust(metrics)); err != nil {
+		return nil, errors.Join(err, p.keyFiles.Close())
+	}
 	if err := errors.Join(p.keyFiles.Err(), p.entrances.prepare(), errors.Join(p.admin.refresh()...)); err != nil {
+		p.entrances.instances.close()
+		return nil, errors.Join(err, p.keyFiles.Close())
+	}
+	c.Tracing.Version = cmp.Or(c.Tracing.Version, c.Version)
+	if p.plane.tracer, err = tracing.Start(c.Tracing, c.Log); err != nil {
 		p.entrances.instances.close()
 		return nil, errors.Join(err, p.keyFiles.Close())
 	}
@@ -69,16 +78,36 @@ func New(c Config) (*Proxy, error) {
 	return p, nil
 }
 
+// registerOwn registers the metrics of the process and of the proxy.
+func (p *Proxy) registerOwn(registry *prometheus.Registry) error {
+	return errors.Join(
+		registry.Register(collectors.NewGoCollector()),
+		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
+		registry.Register(ownMetrics{&p.lobby, &p.plane, &p.entrances.secrets, buildOf(p.plane.config.Version)}),
+		registry.Register(discoveryMetrics{&p.plane.services}),
+		registry.Register(checkupMetrics{&p.plane.services}),
+		registry.Register(tunnelMetrics{&p.plane.tunnels}),
+	)
+}
+
 // hooks has those who observe guards and gates, and who keep what gates share, see each of them as the file is loaded.
 func (p *Proxy) hooks(metrics *abateprom.Metrics) policyfile.Hooks {
 	page := p.admin.page
-	policy := []func(string, *abate.Policy){metrics.Adjust, page.Adjust}
-	if own := p.plane.config.Adjust; own != nil {
-		policy = append([]func(string, *abate.Policy){own}, policy...) // the others keep the Observer that they find
+	return policyfile.Hooks{Policy: []func(string, *abate.Policy){p.adjust(metrics)},
+		Protection: []func(string, *inbound.Protection){
+			metrics.AdjustProtection, page.AdjustProtection, p.entrances.instances.adjust, p.keyFiles.AdjustProtection,
+		}}
+}
+
+// adjust has a guard observed.
+func (p *Proxy) adjust(metrics *abateprom.Metrics) func(string, *abate.Policy) {
+	return func(name string, policy *abate.Policy) {
+		if own := p.plane.config.Adjust; own != nil {
+			own(name, policy) // first: the others keep the Observer that they find
+		}
+		metrics.Adjust(name, policy)
+		p.admin.page.Adjust(name, policy)
 	}
-	return policyfile.Hooks{Policy: policy, Protection: []func(string, *inbound.Protection){
-		metrics.AdjustProtection, page.AdjustProtection, p.entrances.instances.adjust, p.keyFiles.AdjustProtection,
-	}}
 }
 
 // prepare makes what belongs to each service before its first request, so that metrics, /guards and the page show all
@@ -91,6 +120,10 @@ func (p *Proxy) prepare() {
 			p.admin.page.Add(d.Guard)
 		}
 	}
+	if o, c := &p.plane.outside, p.plane.config; o.lists(c.PassThrough).from.Enabled() || len(c.PassThrough) > 0 {
+		services.metrics.Add(o.pass, o.tunnel)
+		p.admin.page.Add(o.pass, o.tunnel)
+	}
 	for _, name := range policies.GateNames() {
 		if g, ok := policies.Gate(name); ok {
 			services.addGate(g)
@@ -100,6 +133,25 @@ func (p *Proxy) prepare() {
 			}
 		}
 	}
+}
+
+// Outside returns what has gone past the policy since the proxy began: tunnels, and requests to hosts that the policy
+// file does not list.
+func (p *Proxy) Outside() Outside { return p.plane.outsideReport() }
+
+// Addresses are where a service is called now, host and port, what discovery has found included; a host is a name where
+// the policy file has one. Unix sockets are not among them.
+func (p *Proxy) Addresses(service string) (addrs []string) {
+	d, ok := p.plane.policies.Service(service)
+	if !ok {
+		return nil
+	}
+	for _, e := range p.plane.services.of(d.Guard, nil).fleetOf(&d).endpoints {
+		if e.network == "tcp" {
+			addrs = append(addrs, e.addr)
+		}
+	}
+	return addrs
 }
 
 // Policies are the guards of the file, for reloading and watching it.
@@ -134,6 +186,7 @@ func (p *Proxy) tick() {
 			p.follow()
 			p.plane.trees.Sweep()
 			p.plane.services.tick(core.Now(), &p.plane.out, p.plane.config.Log, p.admin.page)
+			p.plane.outside.tick(core.Now() - p.plane.config.UpstreamIdleTimeout)
 		}
 	}
 }
@@ -149,7 +202,25 @@ func (p *Proxy) Entrances() []Entrance { return p.entrances.list() }
 
 // Serve takes clients from l until Shutdown, and returns nil then. They are programs whose calls go out: what arrives
 // at the services that the file protects comes in at listeners of the proxy's own, see Open.
-func (p *Proxy) Serve(l net.Listener) error { return p.lobby.serve(l) }
+func (p *Proxy) Serve(l net.Listener) error { return p.lobby.serve(l, func(*door) {}) }
+
+// ServeFor is Serve for calls of one service: whatever the Host and the path of a request are, it belongs to that
+// service of the policy file. So the listener's address is a base URL of the service, without a prefix. While the file
+// does not have the service, requests get a 404.
+func (p *Proxy) ServeFor(service string, l net.Listener) error {
+	at := l.Addr().String() // a client that takes the proxy for one of its own asks for that
+	p.plane.pinned.Store(at, service)
+	defer p.plane.pinned.Delete(at)
+	return p.lobby.serve(l, func(d *door) { d.service = service })
+}
+
+// ServeRedirected is Serve for connections that a firewall has redirected to l, with REDIRECT of iptables or nftables
+// (Linux). A request belongs to the service that its Host names, with the port that the connection was meant for, or
+// that has the address itself; what belongs to none goes on to where it was meant for if the policy file says so:
+// plain requests by outside.passThrough, everything else, which is not read, by outside.connect.
+func (p *Proxy) ServeRedirected(l net.Listener) error {
+	return p.lobby.serve(l, func(d *door) { d.redirects = true })
+}
 
 // Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it drains),
 // /metrics (Prometheus), /guards and /gates (state as JSON), /policy (the policy in force, every default written out)
@@ -168,6 +239,13 @@ func (p *Proxy) AdminTLS() *tls.Config { return p.admin.serverTLS() }
 // Ready reports whether the proxy takes requests: until Shutdown.
 func (p *Proxy) Ready() bool { return !p.lobby.draining.Load() }
 
+// lastSpans sends the spans that are left. A collector that is away holds nobody up for long.
+func (p *Proxy) lastSpans(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	p.plane.tracer.Close(ctx)
+}
+
 // Shutdown takes no new clients, tells those there are to go after the request under way, and returns when the last
 // has gone, and all that was done under idempotency keys is recorded, or when ctx ends: then those that are left are
 // cut off, and the error is ctx's.
@@ -177,8 +255,10 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 		err = undone
 	}
 	p.plane.end()
+	p.lastSpans(ctx)
 	p.admin.page.Close()
 	p.plane.services.close()
+	p.plane.outside.close()
 	p.entrances.close()
 	return errors.Join(err, p.keyFiles.Close())
 }

@@ -41,7 +41,7 @@ func (e *endpoint) examine(ctx context.Context, t *transport, c *check.Config) (
 }
 
 func (e *endpoint) askTCP(ctx context.Context, t *transport) error {
-	nc, err := t.dial(ctx, e.addr)
+	nc, err := t.dial(ctx, e, e.announced())
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (e *endpoint) askTCP(ctx context.Context, t *transport) error {
 // askHTTP sends a GET on a connection of its own: one that calls have kept warm would not show that no more are taken.
 func (e *endpoint) askHTTP(ctx context.Context, t *transport, c *check.Config, until time.Duration) (
 	check.Result, string, error) {
-	conn, err := e.connect(ctx, t, core.Now(), until)
+	conn, err := e.connect(ctx, t, e.announced(), core.Now(), until)
 	if err != nil {
 		return 0, "", err
 	}
@@ -66,6 +66,8 @@ func (e *endpoint) askHTTP(ctx context.Context, t *transport, c *check.Config, u
 	for {
 		answer, err := http.ReadResponse(in, nil)
 		switch {
+		case turnedAway(err):
+			return 0, "", &handshakeError{e.addr, err}
 		case err != nil:
 			return 0, "", err
 		case answer.StatusCode/100 == 1:

@@ -42,6 +42,7 @@ type request struct {
 	limit  time.Duration // the end of a gRPC call's time: its client's, and from bound on the least of all
 	before int           // attempts that its client has made of this call, as it says; of a call that goes out
 	called
+	traced traced
 }
 
 // service is the name of the service as its clients know it.
@@ -115,19 +116,27 @@ func (r *request) looped() bool {
 	return false
 }
 
-// target is the path and query for e: the base path of its URL goes before them, unless the request was addressed to
-// the upstream itself and has it already.
+// target is the path and query for e, as the route rewrites them: the base path of its URL goes before them, unless the
+// request was addressed to the upstream itself and has it already.
 func (r *request) target(e *endpoint) []byte {
-	if e.base == "" || r.route.Upstream || r.Path[0] != '/' {
+	if e.base == "" && r.route.Rewrite.Nothing() || r.route.Upstream || r.Path[0] != '/' {
 		return r.Path
 	}
-	return append([]byte(e.base), r.Path...)
+	if e.base == "" {
+		if rest, ok := r.route.Rewrite.Strip(r.Path); ok {
+			return rest
+		}
+	}
+	return r.route.Rewrite.Append([]byte(e.base), r.Path)
 }
 
 // ours reports whether a field of the request is about the hop before, and replaced.
 func (r *request) ours(f h1.Field) bool {
 	if r.omits() && len(f.Name) > 0 && (f.Name[0]|0x20 == 'a' && fieldname.Begins(f.Name, "abate-") ||
 		f.Name[0]|0x20 == 'x' && fieldname.Begins(f.Name, "x-envoy-")) {
+		return true
+	}
+	if r.traced.writes && r.traced.replaces(f) {
 		return true
 	}
 	if calltree.IsAllowance(f) {

@@ -23,6 +23,7 @@ type service struct {
 	gate     *inbound.Gate // before it, nil for a call that goes out
 	owner    []byte        // its name as the owner of an allowance, behind the number
 	fleet    atomic.Pointer[fleet]
+	approach *approach                         // to its endpoints; under mu
 	mu       sync.Mutex                        // held while another fleet is made
 	watcher  atomic.Pointer[discovery.Watcher] // of its addresses, nil for none; changed under mu
 	checkup  checkup
@@ -34,7 +35,7 @@ type services struct {
 	policies *policyfile.Set
 	idle     time.Duration // for which a connection to a service is kept
 	metrics  *abateprom.Metrics
-	secrets  *secrets // of gates
+	secrets  *secrets
 	guards   sync.Map // *abate.Guard to *service
 	posts    sync.Map // *inbound.Gate to *watchpost
 	finding  finding

@@ -29,9 +29,9 @@ func (t *transfer) forget() { t.from, t.key = nil, nil }
 func (t *transfer) pass(a *answer, extra []byte) {
 	client := t.req.client
 	t.from, t.key = a, t.req.keyInUse()
+	a.span.over = 0
 	t.takeHead()
-	if a.resp.Status == http.StatusSwitchingProtocols {
-		t.tunnel()
+	if t.switches() {
 		return
 	}
 	if t.req.rpc {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"time"
 
@@ -56,40 +58,74 @@ func (t *transfer) splice() (moved bool, err error) {
 	return n > 0 && err == nil, err
 }
 
+// switches passes on the answer to a request for another protocol, if it is one that ends HTTP, or would seem to a
+// client of HTTP/2 to do so.
+func (t *transfer) switches() bool {
+	a := t.from
+	switch {
+	case a.resp.Status == http.StatusSwitchingProtocols:
+		t.tunnel()
+	case t.req.Upgrade != nil && t.req.client.multiplexed() && a.resp.Status/100 == 2:
+		t.reply.problem(problem{Status: http.StatusBadGateway, Reason: "not-switched", UpstreamStatus: a.resp.Status,
+			Detail: t.req.service() + " answered the request for another protocol without switching to it"})
+	default:
+		return false
+	}
+	return true
+}
+
 // tunnel takes both connections over.
 func (t *transfer) tunnel() {
 	a, r := t.from, t.req
-	up := a.conn
-	a.conn = nil
-	t.reply.status = http.StatusSwitchingProtocols
 	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Path} {
 		*b = bytes.Clone(*b) // for the access log: they lie in the input
 	}
-	client, early := r.client.takeOver()
-	if client == nil { // cannot be: HTTP/2 has no Upgrade
-		up.nc.Close()
-		r.client.abort()
-		return
+	// The head of the answer lies in memory that takeOver gives away.
+	var answer []byte
+	if r.client.multiplexed() {
+		t.reply.respond(head{status: http.StatusOK, fields: without(a.resp.Fields, "sec-websocket-accept"), length: -1})
+		r.client.flush()
+	} else {
+		t.reply.status = http.StatusSwitchingProtocols
+		answer = t.switched()
 	}
-	through := &tunnel{client: client, service: up.nc, stall: r.plane.config.StallTimeout}
+	up, begun := takeOver(a)
+	begun = append(answer, begun...)
+	client, early := r.client.takeOver()
+	if answer != nil {
+		client.SetWriteDeadline(r.plane.clock.time(later(core.Now(), r.plane.config.StallTimeout)))
+	}
+	through := &tunnel{client: client, service: up, stall: r.plane.config.StallTimeout}
 	if !r.plane.tunnels.open(through) {
 		through.close()
 		return
 	}
 	defer r.plane.tunnels.close(through)
 	untaken.Bound(client, -1) // an end of a tunnel may pause as long as it likes
-	untaken.Bound(up.nc, -1)
-	client.SetWriteDeadline(r.plane.clock.time(later(core.Now(), through.stall)))
-	_, _ = client.Write(t.switched(up)) // whether the client takes it, the tunnel finds out
-	up.in.put()
+	untaken.Bound(up, -1)
+	_, _ = client.Write(begun) // whether the client takes it, the tunnel finds out
 	client.SetDeadline(time.Time{})
-	up.nc.SetDeadline(time.Time{})
+	up.SetDeadline(time.Time{})
 	t.reply.bytes = through.run(early)
 	a.sent = true
 }
 
-// switched is the answer that switches to the other protocol, with what has come in that.
-func (t *transfer) switched(up *upstreamConn) []byte {
+// takeOver gives the connection to the service away, with what has come behind the head of its answer. A stream is
+// closed with its attempt.
+func takeOver(a *answer) (up net.Conn, begun []byte) {
+	if a.h2.s != nil {
+		begun, a.h2.first = bytes.Clone(a.h2.first), nil
+		return newStreamConn(a.h2.s, netip.Addr{}), begun
+	}
+	c := a.conn
+	a.conn = nil
+	begun = bytes.Clone(c.in.unread())
+	c.in.put()
+	return c.nc, begun
+}
+
+// switched is the answer that switches to the other protocol.
+func (t *transfer) switched() []byte {
 	a, in := t.from, t.req.in
 	b := h1.AppendStatus(nil, http.StatusSwitchingProtocols, a.resp.Reason)
 	b = h1.AppendFields(b, a.resp.Fields)
@@ -99,6 +135,5 @@ func (t *transfer) switched(up *upstreamConn) []byte {
 		b = t.reply.appendReport(b, h)
 	}
 	b = append(b, "Connection: Upgrade\r\nUpgrade: "...)
-	b = append(append(b, a.resp.Upgrade...), "\r\n\r\n"...)
-	return append(b, up.in.unread()...)
+	return append(append(b, a.resp.Upgrade...), "\r\n\r\n"...)
 }

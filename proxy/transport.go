@@ -5,8 +5,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/abate-go/abate/internal/exhausted"
-	"github.com/abate-go/abate/internal/untaken"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
@@ -20,11 +18,13 @@ type transport struct {
 	upstreamSlots  upstreamSlots
 	age            time.Duration // of connections, if there is one endpoint: see spread.Life
 	idle           func()        // closes connections that nobody uses
+	mark           int           // of its sockets, for the rules of a firewall; 0 for none
 }
 
 func (t *transport) init(life context.Context, c *Config, clock instant, most int, idle func()) {
 	t.connectTimeout, t.stallTimeout, t.clock, t.life, t.idle = c.ConnectTimeout, c.StallTimeout, clock, life, idle
 	t.age = c.UpstreamMaxAge
+	t.mark = c.Mark
 	t.http2 = h2.Config{
 		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout,
 		StallTimeout: c.StallTimeout,
@@ -35,17 +35,16 @@ func (t *transport) init(life context.Context, c *Config, clock instant, most in
 	t.upstreamSlots.stock, t.upstreamSlots.freed = int64(most), make(chan struct{}, 1)
 }
 
-// dial makes a connection to a service. Where this process has no descriptors left, those of idle connections to
-// services are made free first.
-func (t *transport) dial(ctx context.Context, addr string) (net.Conn, error) {
-	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil && exhausted.Own(err) {
-		t.idle()
-		nc, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
-	}
+// dial makes a connection to e, which begins with what there is to say of its client.
+func (t *transport) dial(ctx context.Context, e *endpoint, of announcement) (net.Conn, error) {
+	nc, err := t.dialPast(ctx, e.screen, e.network, e.addr)
 	if err != nil {
 		return nil, err
 	}
-	untaken.Bound(nc, t.stallTimeout)
+	until, _ := ctx.Deadline()
+	if err := of.to(nc, until); err != nil {
+		nc.Close()
+		return nil, err
+	}
 	return nc, nil
 }

@@ -89,7 +89,7 @@ func (a *answer) roundTrip() error {
 	if body.kind == inMemory {
 		c.out = body.appendTo(c.out)
 	}
-	if c.turn != nil && c.tcp != nil && body.kind != streamed && len(c.out) <= bufferSize {
+	if c.turn != nil && c.security == nil && body.kind != streamed && len(c.out) <= bufferSize {
 		err := a.converse()
 		if a.sent = c.asked; err == io.EOF {
 			return errClosedEarly
@@ -104,7 +104,7 @@ func (a *answer) roundTrip() error {
 // sendLong sends a request that is too long for one write, or whose body is still coming.
 func (a *answer) sendLong() error {
 	c := a.conn
-	if c.tcp != nil && c.raw != nil && !silent(c.raw) {
+	if c.security == nil && c.raw != nil && !silent(c.raw) {
 		return errStale
 	}
 	a.sent = true

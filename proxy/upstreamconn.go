@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,8 @@ type upstreamConn struct {
 	nc        net.Conn
 	tcp       *net.TCPConn    // nc, unless it is TLS
 	raw       syscall.RawConn // of the socket
+	of        announcement    // with which it began
+	security  *security       // how TLS is spoken, nil if it is not
 	in        input
 	out       []byte // what an attempt writes, built here
 	readBy    time.Duration
@@ -32,29 +33,30 @@ type upstreamConn struct {
 }
 
 // connect makes a connection to e, within the attempt's time.
-func (e *endpoint) connect(ctx context.Context, t *transport, now, until time.Duration) (*upstreamConn, error) {
+func (e *endpoint) connect(ctx context.Context, t *transport, of announcement, now, until time.Duration) (
+	*upstreamConn, error) {
 	ctx, cancel := context.WithDeadline(ctx, t.clock.time(min(until, later(now, t.connectTimeout))))
 	defer cancel()
-	nc, err := t.dial(ctx, e.addr)
+	nc, err := t.dial(ctx, e, of)
 	if err != nil {
 		return nil, err
 	}
-	c := &upstreamConn{nc: nc, until: e.endOfLife(t, now)}
+	c := &upstreamConn{nc: nc, of: of, until: e.endOfLife(t, now)}
 	c.tcp, _ = nc.(*net.TCPConn)
-	if c.tcp != nil && rawSockets {
-		c.raw, _ = c.tcp.SyscallConn()
+	if socket, ok := nc.(syscall.Conn); ok && rawSockets {
+		c.raw, _ = socket.SyscallConn()
 		c.turn = c.takeTurn
 	}
-	if e.tls == nil {
+	if e.scheme != "https" {
 		return c, nil
 	}
-	secure := tls.Client(nc, e.tls)
-	if err := secure.HandshakeContext(ctx); err != nil {
+	if c.security, err = e.secured.now(); err != nil {
 		nc.Close()
-		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("the server ended it: %w", io.ErrUnexpectedEOF)
-		}
-		return nil, fmt.Errorf("TLS handshake with %s: %w", e.addr, err)
+		return nil, err
+	}
+	secure, err := e.shake(ctx, nc, c.security.http1)
+	if err != nil {
+		return nil, err
 	}
 	c.nc, c.tcp = secure, nil
 	return c, nil
@@ -64,7 +66,7 @@ func (e *endpoint) connect(ctx context.Context, t *transport, now, until time.Du
 // unasked, which would be taken for the answer. Over TLS that may have been read along with the last answer. A plain
 // connection is looked at by converse.
 func (c *upstreamConn) alive() bool {
-	if c.tcp != nil && c.raw != nil {
+	if c.security == nil && c.raw != nil {
 		return true
 	}
 	if c.raw != nil && !silent(c.raw) {

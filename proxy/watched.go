@@ -1,13 +1,9 @@
 package proxy
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"os"
 	"sync/atomic"
 
-	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/identity"
 )
 
@@ -15,8 +11,9 @@ import (
 // not.
 type watched[T any] struct {
 	files []string
-	read  func() (*T, error)
-	seen  []os.FileInfo // as they were before the last read that went well
+	read  func() (*T, error) // a value beside an error is better than none
+	check func(*T) error     // what is wrong with a value by now; nil for nothing
+	seen  []os.FileInfo      // as they were before the last read that went well
 	value atomic.Pointer[T]
 }
 
@@ -29,16 +26,23 @@ func (w *watched[T]) refresh() (changed bool, err error) {
 		}
 	}
 	if w.seen != nil && same(w.seen, now) {
-		return false, nil
+		return false, w.checked()
 	}
 	value, err := w.read()
-	if err != nil { // perhaps half of a new pair is there: looked at again next time
+	if err != nil && (value == nil || w.value.Load() != nil) { // perhaps half of a new pair is there: looked at again
 		return false, err
 	}
 	changed = w.seen != nil
 	w.seen = now
 	w.value.Store(value)
-	return changed, nil
+	return changed, err
+}
+
+func (w *watched[T]) checked() error {
+	if w.check == nil {
+		return nil
+	}
+	return w.check(w.value.Load())
 }
 
 // same reports whether files are as they were: also those that a mounted Secret replaces by turning a link.
@@ -59,35 +63,4 @@ func watchTokens(path string) *watched[identity.Tokens] {
 		}
 		return identity.ParseTokens(path, data)
 	}}
-}
-
-// watchTLS watches the certificate of a server, and the authorities of its clients' if it asks for them.
-func watchTLS(t policyfile.TLS, clients tls.ClientAuthType) *watched[tls.Config] {
-	files := []string{t.Certificate, t.Key}
-	if t.ClientCA != "" {
-		files = append(files, t.ClientCA)
-	}
-	return &watched[tls.Config]{files: files, read: func() (*tls.Config, error) { return serverTLS(t, clients) }}
-}
-
-func serverTLS(t policyfile.TLS, clients tls.ClientAuthType) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
-	if err != nil {
-		return nil, fmt.Errorf("certificate %s and key %s: %w", t.Certificate, t.Key, err)
-	}
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"}}
-	if t.ClientCA == "" {
-		return c, nil
-	}
-	pem, err := os.ReadFile(t.ClientCA)
-	if err != nil {
-		return nil, err
-	}
-	c.ClientCAs, c.ClientAuth = x509.NewCertPool(), clients
-	if !c.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: has no certificate in PEM: write those of the authorities that issue the clients'",
-			t.ClientCA)
-	}
-	return c, nil
 }

@@ -13,6 +13,8 @@ type arrivals struct {
 	allowed, rejected, shed                    *prometheus.CounterVec
 	admitted, refused, shadow, overLimit, done *prometheus.CounterVec
 	keys                                       *prometheus.CounterVec
+	arrived, turnedAway                        *prometheus.CounterVec // what alerts read: all, and shed ones
+	critical, criticalShed                     *prometheus.CounterVec // the same of what is CRITICAL
 	delay, duration                            *prometheus.HistogramVec
 }
 
@@ -20,18 +22,19 @@ type arrivals struct {
 func (v *arrivals) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		v.allowed, v.rejected, v.shed, v.admitted, v.refused, v.shadow, v.overLimit, v.done, v.keys, v.delay, v.duration,
+		v.arrived, v.turnedAway, v.critical, v.criticalShed,
 	}
 }
 
 func newArrivals() arrivals {
-	return arrivals{
-		allowed: counter("rate_limit_allowed_total",
-			"Arriving requests that the rate limit let pass. Next to rate_limit_rejected_total this is how close callers are "+
-				"to the limit."),
-		rejected: counter("rate_limit_rejected_total",
+	v := arrivals{
+		allowed: counter("abate_rate_limit_allowed_total",
+			"Arriving requests that the rate limit let pass. Next to abate_rate_limit_rejected_total this is how close callers "+
+				"are to the limit."),
+		rejected: counter("abate_rate_limit_rejected_total",
 			"Arriving requests that the rate limit refused with 429. If it grows and the service has room to spare, the limit "+
 				"is too low; if one caller makes most of it, talk to that one."),
-		shed: counter("shed_total",
+		shed: counter("abate_shed_total",
 			"Arriving requests refused with 503 because the service could not do them, by why and by how much they mattered. "+
 				"If CRITICAL ones are among them the service is too small for its load: add instances. cpu and queue-delay mean "+
 				"that it is busy, expired that its callers had given up already, attempt that retries make it worse.",
@@ -40,8 +43,8 @@ func newArrivals() arrivals {
 			"Arriving requests that the service got, by how much they matter. This is what it really does: while callers "+
 				"offer more, it should stay where it is.", "priority"),
 		refused: counter("abate_requests_refused_total",
-			"Arriving requests that the service never saw. rate_limited: see rate_limit_rejected_total; overloaded and "+
-				"deadline: see shed_total; caller_left: they did not wait.", "reason"),
+			"Arriving requests that the service never saw. rate_limited: see abate_rate_limit_rejected_total; overloaded and "+
+				"deadline: see abate_shed_total; caller_left: they did not wait.", "reason"),
 		shadow: counter("abate_shed_shadow_total",
 			"Arriving requests that shedding would have refused but for its shadow mode. If they are the right ones, take "+
 				"shadow away.", "reason"),
@@ -64,6 +67,22 @@ func newArrivals() arrivals {
 				"concurrency limit is too high.",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}),
 	}
+	v.sums()
+	return v
+}
+
+// sums makes the counters that add up others, for alerts.
+func (v *arrivals) sums() {
+	v.arrived = counter("abate_requests_arrived_total",
+		"Requests that have arrived, let in or not.")
+	v.turnedAway = counter("abate_requests_shed_total",
+		"Arriving requests refused because the service could not do them. Which and why is counted by reason and priority "+
+			"too; if CRITICAL ones are among them, add instances.")
+	v.critical = counter("abate_critical_requests_arrived_total",
+		"Requests of priority CRITICAL or CRITICAL_PLUS that were let in or shed.")
+	v.criticalShed = counter("abate_critical_requests_shed_total",
+		"Requests of priority CRITICAL or CRITICAL_PLUS that were shed. Any of them says that the service is too small for "+
+			"its load: add instances.")
 }
 
 // observer resolves the handles of a gate. All its series are there from then on, at zero.
@@ -74,6 +93,11 @@ func (v *arrivals) observer(service string) *gateObserver {
 		overLimit: v.overLimit.WithLabelValues(service),
 		delay:     v.delay.WithLabelValues(service),
 		duration:  v.duration.WithLabelValues(service),
+
+		arrived:      v.arrived.WithLabelValues(service),
+		turnedAway:   v.turnedAway.WithLabelValues(service),
+		critical:     v.critical.WithLabelValues(service),
+		criticalShed: v.criticalShed.WithLabelValues(service),
 	}
 	for i, p := range shed.Priorities {
 		o.admitted[i] = v.admitted.WithLabelValues(service, p.String())
@@ -104,6 +128,7 @@ func gateDescs() []*prometheus.Desc {
 func collectGate(to chan<- prometheus.Metric, service string, g *inbound.Gate) {
 	p, state := g.Describe(), g.State()
 	collectPolicies(to, service, registry.Gate[:], gatePolicyDescs, p, &state)
+	collectThresholds(to, service, gateThresholds, p)
 	if u, ok := g.KeysUsage(); ok {
 		collectKeys(to, service, u, p.Idempotency.Retention)
 	}

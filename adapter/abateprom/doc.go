@@ -5,16 +5,16 @@
 //	metrics.Add(set.Guard("payment-service"))
 //
 // From then on every service shows its calls, attempts, retries, refusals, hedges and fallbacks; the guards that were
-// added show circuit_breaker_state (0 closed, 1 half-open or ramping up, 2 open), what somebody has overridden by hand,
-// the balance of the retry budget, the bulkhead and the pacing, read at each scrape. What a policy has switched off is
-// left out. On the receiving side the same is done for gates, with Metrics.AdjustProtection and Metrics.AddGate. The
-// http_client_ metrics are about requests rather than calls, and come from [Metrics.Endpoint], or from the two
-// transports:
+// added show abate_circuit_breaker_state (0 closed, 1 half-open or ramping up, 2 open), what somebody has overridden by
+// hand, the balance of the retry budget, the bulkhead and the pacing, read at each scrape. What a policy has switched
+// off is left out. On the receiving side the same is done for gates, with Metrics.AdjustProtection and
+// Metrics.AddGate. The abate_http_client_ metrics are about requests rather than calls, and come from
+// [Metrics.Endpoint], or from the two transports:
 //
 //	guarded := &abatehttp.Transport{Base: metrics.Attempts(nil, route), Guard: guard}
 //	client := &http.Client{Transport: metrics.Requests(guarded, route)}
 //
-// The grpc_client_ metrics count retries by method; an abategrpc.Client takes them as its Observer, from
+// The abate_grpc_client_ metrics count retries by method; an abategrpc.Client takes them as its Observer, from
 // [Metrics.GRPC].
 //
 // A Kafka consumer takes Metrics as its Observer and shows its state from WatchConsumer:
@@ -22,13 +22,16 @@
 //	consumer := &abatekafka.Consumer{Observer: metrics}
 //	defer metrics.WatchConsumer(consumer.State)()
 //
+// All names begin with abate_. Ten of them had no prefix once, and are shown without it too, such as
+// circuit_breaker_state; [Metrics.ShowPlainNames] takes those away.
+//
 // The help text of each metric says what to do about it. Those to alert on first:
 //
-//	circuit_breaker_state == 2
-//	sum by (service) (rate(http_client_requests_total{status=~"0|5.."}[5m])) >
-//	  0.05 * sum by (service) (rate(http_client_requests_total[5m]))
+//	abate_circuit_breaker_state == 2
+//	sum by (service) (rate(abate_http_client_requests_total{status=~"0|5.."}[5m])) >
+//	  0.05 * sum by (service) (rate(abate_http_client_requests_total[5m]))
 //	rate(abate_call_refusals_total{reason="budget_exhausted"}[5m]) > 0
-//	sum by (service) (rate(shed_total{priority=~"CRITICAL.*"}[5m])) > 0
+//	sum by (service) (rate(abate_shed_total{priority=~"CRITICAL.*"}[5m])) > 0
 //	rate(abate_redis_fallback_total[5m]) > 0
 //	abate_override == 1
 //	abate_amplification_ratio > 1.2 and on (service) sum by (service) (rate(abate_calls_total[5m])) > 10

@@ -27,12 +27,31 @@ const (
 // Began counts a request that arrived. It must come to Ended.
 func (e *Endpoint) Began() { e.concurrent.Add(1) }
 
+// EndedIn is Ended for a request whose trace is recorded. The ids, in hexadecimal digits, become an exemplar of the
+// latency's bucket: whoever reads OpenMetrics can go from a slow bucket to a trace. It allocates.
+func (e *Endpoint) EndedIn(status int, took time.Duration, trace, span string) {
+	e.concurrent.Add(-1)
+	if o, ok := e.duration.(prometheus.ExemplarObserver); ok {
+		o.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": label(cut(trace)), "span_id": label(cut(span))})
+	} else {
+		e.duration.Observe(took.Seconds())
+	}
+	e.answered(status)
+}
+
+// cut makes an id fit for an exemplar, whose labels may have 128 characters in all; more of them would be a panic.
+func cut(id string) string { return id[:min(len(id), 48)] }
+
 // Ended counts the end of a request that was answered with status after took. Status 0 stands for no answer at all: the
 // caller left, or an http.RoundTripper returned an error. Its label is "0", as in Envoy's and Istio's metrics, so that
 // an alert on failures reads status=~"0|5..". A status outside 100 to 599 has the label "other".
 func (e *Endpoint) Ended(status int, took time.Duration) {
 	e.concurrent.Add(-1)
 	e.duration.Observe(took.Seconds())
+	e.answered(status)
+}
+
+func (e *Endpoint) answered(status int) {
 	if status != 0 && (status < 100 || status > maxStatus) {
 		status = maxStatus + 1
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // A service fails, its breaker opens, and the page that Prometheus scrapes says so. Series at zero are not printed
-// here.
+// here, nor those that show the policy.
 func Example() {
 	registry := prometheus.NewRegistry()
 	metrics, err := abateprom.New(registry)
@@ -25,6 +25,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+	metrics.ShowPlainNames(false) // nobody here uses circuit_breaker_state without abate_
 	policy := abate.DefaultPolicy()
 	policy.CircuitBreaker.FailureThreshold = 3
 	policy.CircuitBreaker.WaitDurationInOpenState = time.Minute
@@ -48,7 +49,8 @@ func Example() {
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(
 		page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for line := range strings.Lines(page.Body.String()) {
-		if !strings.HasPrefix(line, "#") && !strings.HasSuffix(line, " 0\n") && !strings.Contains(line, "delay") {
+		if !strings.HasPrefix(line, "#") && !strings.HasSuffix(line, " 0\n") && !strings.Contains(line, "delay") &&
+			!strings.Contains(line, "abate_policy_") {
 			fmt.Print(line)
 		}
 	}
@@ -57,10 +59,15 @@ func Example() {
 	// abate_amplification_ratio{service="payment-service"} 3
 	// abate_attempts_total{class="failure",service="payment-service"} 3
 	// abate_call_refusals_total{reason="circuit_open",service="payment-service"} 2
+	// abate_calls_ended_total{service="payment-service"} 2
+	// abate_calls_failed_total{service="payment-service"} 2
 	// abate_calls_total{outcome="failure",service="payment-service"} 1
 	// abate_calls_total{outcome="refused",service="payment-service"} 1
+	// abate_circuit_breaker_open{service="payment-service"} 1
+	// abate_circuit_breaker_state{service="payment-service"} 2
 	// abate_circuit_breaker_transitions_total{service="payment-service",to="open"} 1
+	// abate_extra_attempts_total{service="payment-service"} 2
+	// abate_first_attempts_total{service="payment-service"} 1
 	// abate_retries_total{service="payment-service"} 2
 	// abate_retry_budget_balance{service="payment-service"} 8.1
-	// circuit_breaker_state{service="payment-service"} 2
 }

@@ -50,6 +50,8 @@ type gateObserver struct {
 	done              [len(classes)]prometheus.Counter
 	delay, duration   prometheus.Observer
 	keys              [len(keyResults)]prometheus.Counter
+
+	arrived, turnedAway, critical, criticalShed prometheus.Counter
 }
 
 // refusals are why a gate said no, with their labels. The last is for what this list does not know.
@@ -76,6 +78,10 @@ func (o *gateObserver) ObserveGate(e inbound.GateEvent) {
 		o.limited(&e)
 	case inbound.RequestAdmitted:
 		o.admitted[level(e.Priority)].Inc()
+		o.arrived.Inc()
+		if e.Priority >= shed.Critical {
+			o.critical.Inc()
+		}
 		o.delay.Observe(e.Delay.Seconds())
 	case inbound.RequestRefused:
 		o.refuse(&e)
@@ -107,8 +113,14 @@ func (o *gateObserver) refuse(e *inbound.GateEvent) {
 		}
 		return
 	}
+	o.arrived.Inc()
 	if known {
 		o.shed[why][level(e.Priority)].Inc()
+		o.turnedAway.Inc()
+		if e.Priority >= shed.Critical {
+			o.critical.Inc()
+			o.criticalShed.Inc()
+		}
 	}
 	last := len(refusals) - 1
 	for i := range refusals[:last] {

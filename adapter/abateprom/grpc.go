@@ -28,11 +28,11 @@ type grpcMethod struct {
 
 func newGRPC() *GRPC {
 	return &GRPC{
-		retries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grpc_client_retry_attempts_total",
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "abate_grpc_client_retry_attempts_total",
 			Help: "Attempts made after the first of their call, hedges included, by the method and by how the attempt ended. " +
 				"If OK is a small part of them, retries do not help: lower maxRetries, or open the breaker. Streams are counted " +
 				"by what is known when their first message comes."}, []string{"method", "status"}),
-		exhausted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grpc_client_retry_budget_exhausted_total",
+		exhausted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "abate_grpc_client_retry_budget_exhausted_total",
 			Help: "Calls that failed and were not repeated because the retry budget of their server was empty. It is the " +
 				"storm being held back: fix the service, leave the policy alone."}, []string{"method"}),
 		methods: make(map[string]*grpcMethod),

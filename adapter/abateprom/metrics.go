@@ -29,6 +29,9 @@ type Metrics struct {
 	grpc     *GRPC
 	kafka    *kafka
 
+	plain    map[*prometheus.Desc]*prometheus.Desc // of plain names
+	prefixed atomic.Bool                           // they are not shown
+
 	mu            sync.RWMutex
 	observers     map[string]*observer
 	guards        map[string]*abate.Guard
@@ -60,6 +63,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		endpoints:     make(map[route]*Endpoint),
 		concurrent:    make(map[string]*atomic.Int64),
 	}
+	m.plain = m.plainDescs()
 	if err := reg.Register(scrape{m}); err != nil {
 		return nil, fmt.Errorf("abateprom: %w (make one Metrics for a registry and share it)", err)
 	}

@@ -34,6 +34,10 @@ type observer struct {
 	transitions [len(states)]prometheus.Counter
 	fallbacks   prometheus.Counter
 	changes     prometheus.Counter
+	first       prometheus.Counter // attempts
+	extra       prometheus.Counter // attempts
+	endedAll    prometheus.Counter // calls
+	failed      prometheus.Counter // calls
 }
 
 // classes are how an attempt can end, and a call that sent one.
@@ -86,6 +90,9 @@ func (o *observer) Observe(e abate.Event) {
 		o.sent.add(e.At, e.Attempt == 1)
 		if e.Attempt > 1 {
 			o.retries.Inc()
+			o.extra.Inc()
+		} else {
+			o.first.Inc()
 		}
 	case core.AttemptEnded:
 		o.inAir.Add(-1)
@@ -99,11 +106,13 @@ func (o *observer) Observe(e abate.Event) {
 		o.inAir.Add(1)
 		o.sent.add(e.At, false)
 		o.hedges.Inc()
+		o.extra.Inc()
 	case core.HedgeDenied:
 		o.denied[reasonOf(e.Reason)].Inc()
 	case core.HiddenRetry:
 		o.sent.add(e.At, false)
 		o.hidden.Inc()
+		o.extra.Inc()
 	case core.CallEnded:
 		o.ended(&e)
 	case core.BreakerChanged:
@@ -136,4 +145,8 @@ func (o *observer) ended(e *abate.Event) {
 		}
 	}
 	o.calls[outcome].Inc()
+	o.endedAll.Inc()
+	if outcome == int(abate.Failure) || outcome == int(abate.Overload) || outcome == refused {
+		o.failed.Inc()
+	}
 }

@@ -13,12 +13,15 @@ import (
 
 // The gauges are read when somebody scrapes, so that they cannot be stale.
 var (
-	concurrentDesc = gauge("http_client_concurrent_requests",
+	concurrentDesc = gauge("abate_http_client_concurrent_requests",
 		"Requests in the air now. If it climbs while requests per second do not, the service has become slow and callers "+
 			"pile up: a bulkhead bounds that.")
-	breakerDesc = gauge("circuit_breaker_state",
+	breakerDesc = gauge("abate_circuit_breaker_state",
 		"The circuit breaker: 0 closed, 1 half-open or ramping up, 2 open. At 2 calls are refused at once, and should be: "+
 			"fix the service. It closes by itself when calls succeed again, and stays at 2 while there are none.")
+	refusingDesc = gauge("abate_circuit_breaker_open",
+		"1 while the circuit is open because of what it has seen, and keeps calls from the service. Not while somebody has "+
+			"forced it open, by hand or in the policy, nor in shadow. Fix the service: it closes by itself.")
 	activeDesc = gauge("abate_active_retries",
 		"Calls that are now waiting for a retry or in one. High for long means that many callers wait on a service that "+
 			"does not answer.")
@@ -88,11 +91,14 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range s.counting() {
 		v.Describe(to)
 	}
-	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, activeDesc,
+	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, refusingDesc, activeDesc,
 		callsRunningDesc, attemptsRunningDesc, amplificationDesc, overrideDesc) {
 		to <- d
 	}
-	for _, d := range slices.Concat(slices.Concat(guardDescs, gatePolicyDescs)...) {
+	for _, d := range s.plain {
+		to <- d
+	}
+	for _, d := range append(slices.Concat(slices.Concat(guardDescs, gatePolicyDescs)...), thresholdDescs()...) {
 		to <- d
 	}
 }
@@ -104,6 +110,8 @@ func (s scrape) counting() []prometheus.Collector {
 
 // Collect reads all metrics.
 func (s scrape) Collect(to chan<- prometheus.Metric) {
+	to, end := s.doubled(to)
+	defer end()
 	s.kafka.collect(to) // first: it may make the counters of topics that nothing has come from yet
 	for _, v := range s.counting() {
 		v.Collect(to)
@@ -133,11 +141,15 @@ func (s scrape) Collect(to chan<- prometheus.Metric) {
 func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 	policy, state := g.Describe(), g.State()
 	to <- value(breakerDesc, service, breakerLevel(state.Breaker.State))
+	mode := policy.CircuitBreaker.Mode
+	to <- value(refusingDesc, service, oneIf(state.Breaker.State == breaker.Open && state.Override == "" &&
+		policy.CircuitBreaker.Enabled() && mode != breaker.Shadow && mode != breaker.ForcedOpen))
 	for _, o := range overrides {
 		to <- prometheus.MustNewConstMetric(overrideDesc, prometheus.GaugeValue, oneIf(state.Override == o),
 			service, string(o))
 	}
 	collectPolicies(to, service, registry.Guard[:], guardDescs, policy, &state)
+	collectThresholds(to, service, guardThresholds, policy)
 }
 
 // overrides are what a guard can be under, shown at 0 too: a dashboard marks when one begins.

@@ -11,6 +11,7 @@ type vectors struct {
 	requests, endpointRetries, calls, attempts, retries, refusals *prometheus.CounterVec
 	succeeded, exhausted, hedges, denied, hidden                  *prometheus.CounterVec
 	transitions, fallbacks, changes                               *prometheus.CounterVec
+	first, extra, ended, failed                                   *prometheus.CounterVec // what alerts read
 	duration, delay                                               *prometheus.HistogramVec
 }
 
@@ -19,25 +20,25 @@ func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		v.requests, v.endpointRetries, v.calls, v.attempts, v.retries, v.refusals, v.succeeded, v.exhausted, v.hedges,
 		v.denied, v.hidden,
-		v.transitions, v.fallbacks, v.changes, v.duration, v.delay,
+		v.transitions, v.fallbacks, v.changes, v.duration, v.delay, v.first, v.extra, v.ended, v.failed,
 	}
 }
 
 func newVectors() vectors {
 	v := vectors{
-		requests: counter("http_client_requests_total",
+		requests: counter("abate_http_client_requests_total",
 			"Requests that callers made, by the status they got; status 0 is no answer at all. A request that took three "+
 				"attempts counts once: this is what users see. If 0 and 5xx grow, look at abate_call_refusals_total: it counts "+
 				"what the policy refused; the rest failed at the service.",
 			"endpoint", "status"),
-		duration: histogram("http_client_request_duration_seconds",
+		duration: histogram("abate_http_client_request_duration_seconds",
 			"How long callers waited for their answer, all attempts and the waits between them included. If it grows and the "+
 				"service's own latency does not, calls wait for retries (abate_active_retries) or for a permit "+
 				"(abate_bulkhead_queued).",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, "endpoint"),
-		endpointRetries: counter("http_client_retry_attempts_total",
+		endpointRetries: counter("abate_http_client_retry_attempts_total",
 			"Attempts sent after the first of their request, hedges included, by the attempt's number. Next to "+
-				"http_client_requests_total this is the extra load. If it grows, the service fails or is slow: "+
+				"abate_http_client_requests_total this is the extra load. If it grows, the service fails or is slow: "+
 				"abate_attempts_total says which. If nothing bounds it, the policy has no retryBudget.", "endpoint", "attempt"),
 		transitions: counter("abate_circuit_breaker_transitions_total",
 			"State changes of the circuit breaker. Many in a row mean that the service recovers and falls again: give it a "+
@@ -88,6 +89,23 @@ func (v *vectors) besides() {
 			"abate_call_refusals_total and abate_attempts_total.")
 	v.changes = counter("abate_policy_changes_total",
 		"Changes of the policy in force. If trouble began with one, go back to the policy before it.")
+	v.sums()
+}
+
+// sums makes the counters that add up others. Alerts look at all instances of a fleet every few seconds, and one series
+// is read faster than five.
+func (v *vectors) sums() {
+	v.first = counter("abate_first_attempts_total",
+		"First attempts of calls: what callers ask of the service. While it stays the same and abate_extra_attempts_total "+
+			"grows, retries are the load.")
+	v.extra = counter("abate_extra_attempts_total",
+		"All other attempts: retries, hedges and hidden retries. Next to abate_first_attempts_total this is the "+
+			"amplification; abate_retries_total, abate_hedges_total and abate_hidden_retries_total say what it is made of.")
+	v.ended = counter("abate_calls_ended_total",
+		"Guarded calls that have ended, however they did: abate_calls_total without its labels.")
+	v.failed = counter("abate_calls_failed_total",
+		"Guarded calls that ended as failure, overload or refused: what users see of an outage. abate_calls_total says "+
+			"which; if most are refused, see abate_call_refusals_total.")
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -113,6 +131,10 @@ func (v *vectors) observer(service string) *observer {
 		hidden:    v.hidden.WithLabelValues(service),
 		fallbacks: v.fallbacks.WithLabelValues(service),
 		changes:   v.changes.WithLabelValues(service),
+		first:     v.first.WithLabelValues(service),
+		extra:     v.extra.WithLabelValues(service),
+		endedAll:  v.ended.WithLabelValues(service),
+		failed:    v.failed.WithLabelValues(service),
 	}
 	for i, class := range classes {
 		o.attempts[i] = v.attempts.WithLabelValues(service, class.String())

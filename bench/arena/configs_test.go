@@ -92,10 +92,8 @@ func TestLimitsAreDividedAmongEndpoints(t *testing.T) {
 
 // TestProgramsAcceptTheirConfigurations asks those that are installed.
 func TestProgramsAcceptTheirConfigurations(t *testing.T) {
-	envoy, err := filepath.Abs(filepath.Join("..", "..", envoyPath()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Chdir("../..")
+	envoy, _ := program.Envoy()
 	for _, endpoints := range [][]string{single, four} {
 		dir := t.TempDir()
 		check := func(path, config string, argv func(file string) []string) {

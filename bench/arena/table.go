@@ -64,7 +64,7 @@ func (l *lab) about() []string {
 	}
 	lines := []string{
 		"- " + program.Machine(),
-		fmt.Sprintf("- Envoy %s, HAProxy %s, nginx %s, grpc-go %s, failsafe-go %s, abate of this tree", envoyVersion,
+		fmt.Sprintf("- Envoy %s, HAProxy %s, nginx %s, grpc-go %s, failsafe-go %s, abate of this tree", program.EnvoyVersion,
 			program.Version(l.ctx, "haproxy", "-v"), program.Version(l.ctx, "nginx", "-v"),
 			program.Dependency("google.golang.org/grpc"), program.Dependency("github.com/failsafe-go/failsafe-go")),
 		fmt.Sprintf("- %d runs, medians of %d, %d contenders at a time; %d runs repeated because timers were late",

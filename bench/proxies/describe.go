@@ -21,11 +21,19 @@ func (l *lab) describe(m mode) []string {
 	}
 	return []string{
 		program.Machine(),
-		fmt.Sprintf("versions: %s, nginx %s, HAProxy %s, fasthttp %s, grpc-go %s; 2 processors each", runtime.Version(),
-			program.Version(l.ctx, "nginx", "-v"), program.Version(l.ctx, "haproxy", "-v"),
+		fmt.Sprintf("versions: %s, nginx %s, HAProxy %s, Envoy %s, fasthttp %s, grpc-go %s; 2 processors each",
+			runtime.Version(),
+			program.Version(l.ctx, "nginx", "-v"), program.Version(l.ctx, "haproxy", "-v"), l.envoyVersion(),
 			program.Dependency("github.com/valyala/fasthttp"),
 			program.Dependency(grpcModule)),
 		fmt.Sprintf("upstream: %s; load: %s; passes: %d, interleaved: medians (min–max)", l.upstream, load,
 			m.passesOf(l.opt)),
 	}
+}
+
+func (l *lab) envoyVersion() string {
+	if l.absent[envoy] != nil {
+		return "(not installed)"
+	}
+	return program.EnvoyVersion
 }

@@ -8,8 +8,8 @@ import (
 // unaryShapes are the loads of gRPC calls: connections without and with much at once on each.
 var unaryShapes = []unaryLoad{{32, 1}, {4, 64}}
 
-// notOverGRPC are the targets that take no part in gRPC: the first speaks no HTTP/2, the other is abate once more.
-var notOverGRPC = []string{fast, ingress}
+// notOverGRPC are the targets that take no part in gRPC: the first speaks no HTTP/2, the others are abate once more.
+var notOverGRPC = []string{fast, ingress, traced}
 
 // unaryMode measures what a gRPC call costs.
 func unaryMode(opt options, u unaryLoad) mode {
@@ -23,7 +23,7 @@ func unaryMode(opt options, u unaryLoad) mode {
 		repeats: 2,
 		columns: []column{
 			spread(rate, "%.0f"), median(medianMs, "%.2f"), spread(tailMs, "%.2f"), spread(cpu, "%.3f"),
-			ratio(cpu, nginx), ratio(cpu, haproxy), median(upstreamCPU, "%.3f"), median(loadCPU, "%.3f"),
+			ratio(cpu, nginx), ratio(cpu, haproxy), ratio(cpu, envoy), median(upstreamCPU, "%.3f"), median(loadCPU, "%.3f"),
 			median(memory, "%.0f"), worst(others, "%.2f"),
 		},
 		promises: []promise{
@@ -31,6 +31,7 @@ func unaryMode(opt options, u unaryLoad) mode {
 				peer: nginx, limit: 1},
 			{what: fmt.Sprintf("CPU per gRPC call, full policy, %d × %d (aim)", u.conns, u.streams), metric: cpu, peer: haproxy,
 				limit: 1.3},
+			{what: "the same", metric: cpu, peer: envoy, limit: 0.5},
 		},
 		run: runLoad,
 		drive: func(l *lab, addr string, duration time.Duration) (loadResult, error) {

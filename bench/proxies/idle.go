@@ -26,7 +26,7 @@ func idleMode(n int) mode {
 			spread(perConnection, "%.2f"), median(before, "%.1f"), median(after, "%.1f"), worst(others, "%.2f"),
 		},
 		promises: []promise{
-			{what: "each idle connection, KB", metric: perConnection, limit: 12},
+			{what: "each idle connection, KB", metric: perConnection, limit: 4},
 		},
 		run: func(l *lab, _ mode, s started) (sample, error) { return runIdle(l, s, n) },
 	}
@@ -37,7 +37,8 @@ func runIdle(l *lab, s started, n int) (sample, error) {
 		return nil, fmt.Errorf("%d connections need %d open files and the limit is %d: raise it with ulimit -n", n,
 			need, l.files)
 	}
-	if _, err := l.load(s.addr, l.opt.warmUp); err != nil { // so that what does not grow with connections is there
+	// so that what does not grow with connections is there
+	if _, err := l.load(shapes[0], s.addr, l.opt.warmUp); err != nil {
 		return nil, err
 	}
 	pid := s.measured().PID()

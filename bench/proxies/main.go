@@ -10,10 +10,10 @@
 //
 // make proxies runs the first and the third.
 //
-// The measured proxies are programs of their own: nginx, HAProxy, abate as it is built from this workspace, and two in
-// Go that this command runs itself (httputil.ReverseProxy, fasthttp on both sides). Everybody gets two processors,
-// 32 KB copy buffers where they can be chosen, connections to the upstream kept open, and no access log. gRPC is HTTP/2
-// without TLS on both sides, from a client of this command's own to a grpc-go server.
+// The measured proxies are programs of their own: nginx, HAProxy, Envoy, abate as it is built from this workspace, and
+// two in Go that this command runs itself (httputil.ReverseProxy, fasthttp on both sides). Everybody gets two
+// processors, 32 KB copy buffers where they can be chosen, connections to the upstream kept open, and no access log.
+// gRPC is HTTP/2 without TLS on both sides, from a client of this command's own to a grpc-go server.
 //
 // Compare CPU seconds per request: everything shares one machine, so requests per second also pay for the load
 // generator and the upstream. What other programs used meanwhile is printed beside the results; a run they disturbed
@@ -176,7 +176,9 @@ func modes(opt options) []mode {
 	}
 	load := all == nil && !opt.grpc
 	if load {
-		all = append(all, loadMode(opt))
+		for _, s := range shapes {
+			all = append(all, shapeMode(opt, s))
+		}
 	}
 	if load || opt.grpc {
 		for _, u := range unaryShapes {

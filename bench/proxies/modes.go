@@ -42,18 +42,18 @@ func loadMode(opt options) mode {
 		repeats: 2,
 		columns: []column{
 			spread(rate, "%.0f"), median(medianMs, "%.2f"), spread(tailMs, "%.2f"), spread(cpu, "%.3f"),
-			ratio(cpu, stdlib), ratio(cpu, haproxy), median(upstreamCPU, "%.3f"), median(loadCPU, "%.3f"),
+			ratio(cpu, stdlib), ratio(cpu, haproxy), ratio(cpu, envoy),
+			median(upstreamCPU, "%.3f"), median(loadCPU, "%.3f"),
 			median(memory, "%.0f"), worst(others, "%.2f"),
 		},
 		promises: []promise{
 			{what: "CPU per request, full policy", metric: cpu, peer: stdlib, limit: 0.6},
-			{what: "CPU per request, full policy (aim)", metric: cpu, peer: haproxy, limit: 1},
-			{what: "p99, saturated", metric: tailMs, peer: haproxy, limit: 2},
+			{what: "p99, saturated", metric: tailMs, peer: haproxy, limit: 1.5},
 			{what: "CPU µs per request, ingress with limit and shed on", metric: cpuEach, of: ingress, peer: ourProxy, limit: 2,
 				more: true},
+			{what: "CPU per request, one call in 100 traced", metric: cpu, of: traced, peer: ourProxy, limit: 1.05},
 		},
-		run:   runLoad,
-		drive: (*lab).load,
+		run: runLoad,
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 )
 
 // ownLoad does what wrk does, less well: it is there for machines without wrk.
-func ownLoad(ctx context.Context, addr string, duration time.Duration) (loadResult, error) {
+func ownLoad(ctx context.Context, s shape, addr string, duration time.Duration) (loadResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 	workers := make([]worker, connections)
 	start := time.Now()
 	var all sync.WaitGroup
 	for i := range workers {
-		all.Go(func() { workers[i].run(ctx, addr) })
+		all.Go(func() { workers[i].run(ctx, s, addr) })
 	}
 	all.Wait()
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -48,8 +48,8 @@ type worker struct {
 	failed    int
 }
 
-func (w *worker) run(ctx context.Context, addr string) {
-	request, buf := smallRequest(addr), make([]byte, 4*bodySize)
+func (w *worker) run(ctx context.Context, s shape, addr string) {
+	request, buf := s.request(addr), make([]byte, 4*bodySize)
 	for ctx.Err() == nil {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -64,6 +64,9 @@ func (w *worker) run(ctx context.Context, addr string) {
 				break
 			}
 			w.latencies = append(w.latencies, time.Since(start))
+			if s.anew {
+				break
+			}
 		}
 		conn.Close()
 	}

@@ -219,7 +219,7 @@ func TestArguments(t *testing.T) {
 		"-h": flag.ErrHelp.Error(), "-passes=0": "at least 1", "-duration=500ms": "whole seconds",
 		"-duration=1500ms": "whole seconds",
 		"-chats=-1":        "at least 1", "-chattime=10ms": "at least 1s",
-		"-idle=-1": "at least 1", "-targets=envoy": "no target \"envoy\", only direct, nginx",
+		"-idle=-1": "at least 1", "-targets=caddy": "no target \"caddy\", only direct, nginx",
 		"abate":     "everything is a flag",
 		"-stream=x": "the arguments are wrong", "-nonsense": "the arguments are wrong",
 	} {
@@ -231,7 +231,8 @@ func TestArguments(t *testing.T) {
 
 func TestModesAskedFor(t *testing.T) {
 	for want, opt := range map[string]options{
-		"load grpc grpc": {}, "grpc grpc": {grpc: true}, "idle": {idle: 5}, "stream": {stream: mib}, "chats": {chats: 5},
+		"load load load load grpc grpc": {}, "grpc grpc": {grpc: true},
+		"idle": {idle: 5}, "stream": {stream: mib}, "chats": {chats: 5},
 		"idle stream chats": {idle: 5, stream: mib, chats: 5}, "chats grpc grpc": {chats: 5, grpc: true},
 	} {
 		var got []string

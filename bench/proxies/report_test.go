@@ -79,7 +79,8 @@ func TestVerdicts(t *testing.T) {
 func TestPromisesOfTheProject(t *testing.T) {
 	var got []string
 	for _, m := range []mode{
-		loadMode(options{}), unaryMode(options{}, unaryShapes[0]), unaryMode(options{}, unaryShapes[1]),
+		shapeMode(options{}, shapes[0]), shapeMode(options{}, shapes[1]), shapeMode(options{}, shapes[2]),
+		shapeMode(options{}, shapes[3]), unaryMode(options{}, unaryShapes[0]), unaryMode(options{}, unaryShapes[1]),
 		chatMode(10000, time.Minute),
 		idleMode(10000), streamMode(10 * gib),
 	} {
@@ -92,18 +93,28 @@ func TestPromisesOfTheProject(t *testing.T) {
 		}
 	}
 	want := []string{
+		"CPU per request, full policy: GET - - <= 1.00 × haproxy not measured",
+		"the same - - <= 0.50 × envoy not measured",
 		"CPU per request, full policy - - <= 0.60 × httputil not measured",
-		"CPU per request, full policy (aim) - - <= 1.00 × haproxy not measured",
-		"p99, saturated - - <= 2.00 × haproxy not measured",
+		"p99, saturated - - <= 1.50 × haproxy not measured",
 		"CPU µs per request, ingress with limit and shed on - - <= 2.00 more than abate not measured",
+		"CPU per request, one call in 100 traced - - <= 1.05 × abate not measured",
+		"CPU per request, full policy: POST of 10 KB - - <= 1.20 × haproxy not measured",
+		"the same - - <= 0.50 × envoy not measured",
+		"CPU per request, full policy: GET, each on a connection of its own - - <= 1.20 × haproxy not measured",
+		"the same - - <= 0.50 × envoy not measured",
+		"CPU per request, full policy: GET with 40 fields - - <= 1.10 × haproxy not measured",
+		"the same - - <= 0.50 × envoy not measured",
 		"CPU per gRPC call, full policy, 32 × 1 - - <= 1.00 × nginx not measured",
 		"CPU per gRPC call, full policy, 32 × 1 (aim) - - <= 1.30 × haproxy not measured",
+		"the same - - <= 0.50 × envoy not measured",
 		"CPU per gRPC call, full policy, 4 × 64 - - <= 1.00 × nginx not measured",
 		"CPU per gRPC call, full policy, 4 × 64 (aim) - - <= 1.30 × haproxy not measured",
+		"the same - - <= 0.50 × envoy not measured",
 		"messages lost on streams - - <= 0.00 not measured",
 		"streams that broke - - <= 0.00 not measured",
 		"each open stream, KB - - <= 20.00 not measured",
-		"each idle connection, KB - - <= 12.00 not measured",
+		"each idle connection, KB - - <= 4.00 not measured",
 		"throughput, Content-Length - - >= 0.80 × nginx not measured",
 		"throughput, chunked - - >= 0.80 × nginx not measured",
 		"memory flat: growth, MB - - <= 16.00 not measured",

@@ -153,7 +153,7 @@ func TestOwnLoadCountsWhatItSees(t *testing.T) {
 	}))
 	defer s.Close()
 	var w worker
-	w.run(ctx, s.Listener.Addr().String())
+	w.run(ctx, shapes[0], s.Listener.Addr().String())
 	if len(w.latencies) != 99 || w.failed != 1 {
 		t.Errorf("%d answered and %d failed, want 99 and 1", len(w.latencies), w.failed)
 	}
@@ -169,7 +169,7 @@ func TestOwnLoadEndsWhenInterrupted(t *testing.T) {
 		answer(w, r)
 	}))
 	defer s.Close()
-	if r, err := ownLoad(ctx, s.Listener.Addr().String(), time.Hour); err == nil {
+	if r, err := ownLoad(ctx, shapes[0], s.Listener.Addr().String(), time.Hour); err == nil {
 		t.Errorf("a result: %+v", r)
 	}
 }

@@ -26,8 +26,8 @@ func streamMode(size byteSize) mode {
 			"since the first %d MiB",
 			&size, sampleEvery, warmUpBytes/mib),
 		load: "this command, with net/http",
-		// the first reads the whole body before it passes it on, the other moves it as abate does
-		without: []string{fast, ingress},
+		// the first reads the whole body before it passes it on, the others move it as abate does
+		without: []string{fast, ingress, traced},
 		clients: connections,
 		stream:  int64(size),
 		repeats: 2,

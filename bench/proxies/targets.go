@@ -18,10 +18,12 @@ const (
 	direct   = "direct"
 	nginx    = "nginx"
 	haproxy  = "haproxy"
+	envoy    = "envoy"
 	stdlib   = "httputil"
 	fast     = "fasthttp"
 	ourProxy = "abate"
 	ingress  = "ingress" // abate in front of the upstream, as its gate
+	traced   = "traced"  // abate that records one call in a hundred
 )
 
 // target is one proxy to measure.
@@ -37,10 +39,12 @@ var allTargets = []target{
 	{name: direct},
 	{name: nginx, program: "nginx", argv: nginxCommand},
 	{name: haproxy, program: "haproxy", argv: haproxyCommand},
+	{name: envoy, argv: envoyCommand},
 	{name: stdlib, argv: part(stdlib)},
 	{name: fast, argv: part(fast)},
 	{name: ourProxy, argv: abateCommand},
 	{name: ingress, argv: ingressCommand},
+	{name: traced, argv: tracedCommand},
 }
 
 func targetNames() string {
@@ -73,6 +77,20 @@ func haproxyCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
 	return []string{"haproxy", "-db", "-f", path}, err
 }
 
+// envoyCommand: --concurrency is the number of its threads.
+func envoyCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
+	self, err := program.Envoy()
+	if err != nil {
+		return nil, err
+	}
+	text, err := envoyConfig(m, addr, upstream)
+	if err != nil {
+		return nil, err
+	}
+	path, err := l.write("envoy.yaml", text)
+	return []string{self, "-c", path, "--concurrency", "2", "--disable-hot-restart", "--log-level", "error"}, err
+}
+
 func abateCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
 	limits := shortCalls
 	if m.stream > 0 || m.chats > 0 {
@@ -88,6 +106,12 @@ func abateCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
 	}
 	admin, err := loopback.Address()
 	return []string{l.abate, "proxy", "-c", path, "--listen", addr, "--admin", admin, "--access-log", "off"}, err
+}
+
+// tracedCommand is abate with traces. The upstream is their collector: it answers everything with 200.
+func tracedCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
+	argv, err := abateCommand(l, m, addr, upstream)
+	return append(argv, "--otlp-endpoint", "http://"+upstream, "--trace-ratio", "0.01"), err
 }
 
 func ingressCommand(l *lab, _ mode, addr, upstream string) ([]string, error) {
@@ -123,7 +147,11 @@ func (l *lab) available(t target) error {
 			return err
 		}
 	}
-	if t.name == ourProxy || t.name == ingress {
+	if t.name == envoy {
+		_, err := program.Envoy()
+		return err
+	}
+	if t.name == ourProxy || t.name == ingress || t.name == traced {
 		return l.buildAbate()
 	}
 	return nil

@@ -35,12 +35,20 @@ func (r loadResult) check() error {
 	return nil
 }
 
-// load puts load on addr, from wrk if it is installed.
-func (l *lab) load(addr string, duration time.Duration) (loadResult, error) {
+// load puts load of a shape on addr, from wrk if it is installed.
+func (l *lab) load(s shape, addr string, duration time.Duration) (loadResult, error) {
 	if l.wrk == "" {
-		return ownLoad(l.ctx, addr, duration)
+		return ownLoad(l.ctx, s, addr, duration)
 	}
-	out, err := program.Output(l.ctx, append([]string{l.wrk}, wrkArguments(addr, duration)...)...)
+	argv := append([]string{l.wrk}, wrkArguments(addr, duration)...)
+	if text := s.script(); text != "" {
+		path, err := l.write("wrk.lua", text)
+		if err != nil {
+			return loadResult{}, err
+		}
+		argv = append(argv, "-s", path)
+	}
+	out, err := program.Output(l.ctx, argv...)
 	if err != nil {
 		return loadResult{}, fmt.Errorf("wrk: %w: %s", err, out)
 	}

@@ -11,8 +11,10 @@ import (
 	"github.com/abate-go/abate/cmd/internal/clients"
 	"github.com/abate-go/abate/cmd/internal/inspect"
 	"github.com/abate-go/abate/cmd/internal/kafkatools"
+	"github.com/abate-go/abate/cmd/internal/launch"
 	"github.com/abate-go/abate/cmd/internal/rehearse"
 	"github.com/abate-go/abate/cmd/internal/sidecar"
+	"github.com/abate-go/abate/cmd/internal/tracedraw"
 	"github.com/abate-go/abate/cmd/internal/viaproxy"
 	"github.com/abate-go/abate/proxy/sharing"
 )
@@ -24,6 +26,7 @@ func program() *cli.Program {
 	maps.Copy(waits.Probers, kafkatools.Probers())
 	drills := rehearse.Clients{Kafka: kafkatools.DrillKafkaCommand, Via: viaproxy.Start}
 	c := sidecar.Clients{Sharing: sharing.Redis(trial.Start)}
+	runs := launch.Clients{Sharing: c.Sharing}
 	intro := "Abate stops retry storms: this program has all its commands."
 	return &cli.Program{Name: "abate-full", Intro: intro, Commands: []cli.Command{
 		{Name: "drill", Summary: "run a retry storm over real sockets: unguarded, then guarded",
@@ -35,8 +38,10 @@ func program() *cli.Program {
 		{Name: "sim", Summary: "run a scenario in virtual time and judge it", Run: rehearse.SimCommand},
 		{Name: "tune", Summary: "look for the policy that is best over several scenarios", Run: rehearse.TuneCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file", Run: c.ProxyCommand},
+		{Name: "run", Summary: "start a program whose calls go through a proxy beside it", Run: runs.RunCommand},
 		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",
 			Run: rehearse.TopCommand},
+		{Name: "trace", Summary: "draw a trace that the proxy has written with --trace-file", Run: tracedraw.Command},
 		{Name: "wait", Summary: "wait until databases and services answer, then become a program", Run: waits.WaitCommand},
 		{Name: "probe", Summary: "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)",
 			Run: basics.ProbeCommand},

@@ -8,8 +8,10 @@ import (
 	"testing"
 )
 
-// limit is what the binary for sidecars may weigh, stripped: every pod pulls it.
-const limit = 18_000_000
+// limit is what the binary for sidecars may weigh, stripped: every pod pulls it. 18,000,000 was meant to be enough. TLS
+// in both directions, run and traces came to 900,000 more; a twentieth of the whole is the client with which wait logs
+// in to PostgreSQL.
+const limit = 18_600_000
 
 func TestTheBinaryForSidecarsHasNoKafkaNoFakesAndNoDrills(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()

@@ -7,6 +7,7 @@ import (
 	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/cmd/internal/inspect"
 	"github.com/abate-go/abate/cmd/internal/rehearse"
+	"github.com/abate-go/abate/cmd/internal/tracedraw"
 )
 
 func main() { program().Main() }
@@ -27,8 +28,11 @@ func program() *cli.Program {
 		{Name: "tune", Summary: "look for the policy that is best over several scenarios", Run: rehearse.TuneCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file (in abate-proxy)",
 			Run: proxy.Command("proxy")},
+		{Name: "run", Summary: "start a program whose calls go through a proxy beside it (in abate-proxy)",
+			Run: proxy.Command("run")},
 		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",
 			Run: rehearse.TopCommand},
+		{Name: "trace", Summary: "draw a trace that the proxy has written with --trace-file", Run: tracedraw.Command},
 		{Name: "wait", Summary: "wait until databases and services answer, then become a program",
 			Run: clients.WaitCommand},
 		{Name: "probe", Summary: "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)",

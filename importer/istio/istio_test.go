@@ -373,6 +373,18 @@ func TestWhatDoesNothingIsRemarked(t *testing.T) {
 		{[]string{orders(""),
 			"apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nspec:\n  a: [{retry_policy: {}}]\n"},
 			"", "F702", "config_dump", 4},
+		{[]string{orders(""), filter("route: {request_headers_to_add: [{header: {key: X-Envoy-Max-Retries, value: '9'}}]}")},
+			"", "F702", "config_dump", 4},
+		{[]string{orders(""), filter("inline_code: 'h:headers():add(\"x-envoy-retry-on\", \"5xx\")'")}, "", "F702",
+			"config_dump", 4},
+		{[]string{orders(""), filter("tcp_proxy: {max_connect_attempts: 5}")}, "", "F702", "config_dump", 4},
+		{[]string{orders(""), sidecar("inboundConnectionPool: {http: {http2MaxRequests: 0}}")}, "", "F604", "1", 5},
+		{[]string{orders(""), sidecar("inboundConnectionPool: {http: {http2MaxRequest: 10}}")}, "", "F601",
+			"http2MaxRequests", 5},
+		{[]string{orders(""), sidecar("ingress: [{port: {number: 80}, connectionPool: {tcp: {maxConnections: 0}}}]")}, "",
+			"F604", "1", 5},
+		{[]string{orders(""), sidecar("connectionPool: {http: {http2MaxRequests: 10}}")}, "", "F601",
+			"inboundConnectionPool", 5},
 	} {
 		f := read(t, c.version, c.texts...)
 		found := false
@@ -386,6 +398,38 @@ func TestWhatDoesNothingIsRemarked(t *testing.T) {
 	if f := read(t, "", orders("    retries: {attempts: 3, retryOn: '5xx,503', perTryTimeout: 1s}\n    timeout: 4s"),
 		rule("{}")); len(f.Remarks) > 0 {
 		t.Errorf("a good file: %+v", f.Remarks)
+	}
+}
+
+func filter(patch string) string {
+	return "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nspec:\n  configPatches: [{patch: {value: {" +
+		patch + "}}}]\n"
+}
+
+func sidecar(spec string) string {
+	return "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: default, namespace: shop}\nspec:\n  " +
+		spec + "\n"
+}
+
+// A Sidecar narrows whom a workload may call, and a filter may be about other things: neither changes what is repeated.
+func TestWhatDoesNotChangeRetriesIsNotRemarked(t *testing.T) {
+	const retried = "    retries: {attempts: 3, retryOn: '5xx,503', perTryTimeout: 1s}\n    timeout: 4s"
+	alone := read(t, "", orders(retried))
+	for _, text := range []string{
+		sidecar("outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n  egress: [{hosts: ['./*']}]"),
+		sidecar("workloadSelector: {labels: {app: a}}\n  inboundConnectionPool: {http: {http2MaxRequests: 10}}"),
+		filter("route: {request_headers_to_add: [{header: {key: x-envoy-decorator-operation, value: a}}]}"),
+	} {
+		f := read(t, "", orders(retried), text)
+		if len(f.Remarks) > 0 {
+			t.Errorf("%s\n%+v", text, f.Remarks)
+		}
+		was, is := called(t, alone, topology.SidecarOut), called(t, f, topology.SidecarOut)
+		for _, o := range []topology.Outcome{topology.Refused, topology.S500, topology.S503} {
+			if was, is := was.Tries(o, topology.Safe).N, is.Tries(o, topology.Safe).N; was != is {
+				t.Errorf("%s\nmakes %d tries of %d after %v", text, is, was, o)
+			}
+		}
 	}
 }
 

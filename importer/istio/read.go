@@ -77,6 +77,8 @@ func (r *reader) sort(d source.Document) {
 		r.gateways = append(r.gateways, res)
 	case "EnvoyFilter":
 		r.filter(res)
+	case "Sidecar":
+		r.sidecar(res)
 	}
 }
 
@@ -155,37 +157,6 @@ func (v resource) atGateway() bool {
 func (v resource) inMesh() bool {
 	all := v.gatewaysOf()
 	return len(all) == 0 || slices.ContainsFunc(all, func(n source.Node) bool { return n.Text() == "mesh" })
-}
-
-// filter remarks an EnvoyFilter that changes what the other resources say.
-func (r *reader) filter(res resource) {
-	if key := mentions(res.Spec, 0); key.Written() {
-		r.remark("F702", key.At(), res.String(), "this EnvoyFilter changes "+key.Text()+
-			" of Envoy by a patch, which is not applied here", "say the result in a topology file, or audit a config_dump")
-	}
-}
-
-// mentions returns a key below n that is about retries or their limits.
-func mentions(n source.Node, depth int) source.Node {
-	const deepest = 30
-	if depth > deepest {
-		return source.Node{}
-	}
-	for _, p := range n.Pairs() {
-		switch strings.ReplaceAll(strings.ToLower(p.Key), "_", "") {
-		case "retrypolicy", "circuitbreakers", "outlierdetection", "numretries", "maxretries", "hedgepolicy", "timeout":
-			return p.Name
-		}
-		if found := mentions(p.Value, depth+1); found.Written() {
-			return found
-		}
-	}
-	for _, item := range n.Items() {
-		if found := mentions(item, depth+1); found.Written() {
-			return found
-		}
-	}
-	return source.Node{}
 }
 
 // patterns returns a pattern for the services of each namespace that has resources of Istio; where files leave the

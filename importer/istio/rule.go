@@ -143,8 +143,7 @@ func (r *reader) checkRule(rule resource) {
 	}
 	for _, p := range policies {
 		subject := rule.String()
-		http := p.Get("connectionPool", "http")
-		r.form.Remarks = append(r.form.Remarks, http.Unknown("Istio", subject, poolKeys...)...)
+		r.checkPool(subject, p.Get("connectionPool"))
 		outliers := p.Get("outlierDetection")
 		for _, remark := range outliers.Unknown("Istio", subject, outlierKeys...) {
 			if strings.HasSuffix(remark.Subject, " consecutiveErrors") {
@@ -153,17 +152,23 @@ func (r *reader) checkRule(rule resource) {
 			}
 			r.form.Remarks = append(r.form.Remarks, remark)
 		}
-		for _, zero := range []struct{ n source.Node }{{http.Get("maxRetries")}, {http.Get("http1MaxPendingRequests")},
-			{http.Get("http2MaxRequests")}, {p.Get("connectionPool", "tcp", "maxConnections")}} {
-			if zero.n.Text() == "0" {
-				r.remark("F604", zero.n.At(), subject+" limit of 0",
-					"Istio cannot tell a limit that is written as 0 from none, so there is no limit",
-					"write 1 for the least that it knows")
-			}
-		}
 		if budget := p.Get("retryBudget"); budget.Written() && source.Before(r.version.V, "1.27") {
 			r.remark("F601", budget.At(), subject+" retryBudget",
 				"Istio "+r.version.V+" has no retryBudget: it came with 1.27, so it does nothing", "remove it, or update Istio")
+		}
+	}
+}
+
+// checkPool remarks what a connection pool says without effect.
+func (r *reader) checkPool(subject string, pool source.Node) {
+	http := pool.Get("http")
+	r.form.Remarks = append(r.form.Remarks, http.Unknown("Istio", subject, poolKeys...)...)
+	for _, limit := range []source.Node{http.Get("maxRetries"), http.Get("http1MaxPendingRequests"),
+		http.Get("http2MaxRequests"), pool.Get("tcp", "maxConnections")} {
+		if limit.Text() == "0" {
+			r.remark("F604", limit.At(), subject+" limit of 0",
+				"Istio cannot tell a limit that is written as 0 from none, so there is no limit",
+				"write 1 for the least that it knows")
 		}
 	}
 }

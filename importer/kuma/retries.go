@@ -68,6 +68,9 @@ func (r *reader) protocol(l *topology.Layer, c conf, name string) {
 		}
 		tries = topology.DefaultOf(1+envoywords.Retries, r.who, l.At)
 	}
+	if block := c.get(name); tries.Origin == topology.Default && block.Written() {
+		tries.At = block.At() // where the number belongs
+	}
 	if tries.Or(2) == 1 {
 		off := envoywords.Off(tries, "numRetries: 0", tries.At)
 		if off.On = slices.DeleteFunc(off.On,

@@ -4,12 +4,12 @@ package check
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/abate-go/abate/internal/upstream"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
@@ -81,11 +81,15 @@ func (v *Errors) Rate(path string, r ratelimit.Rate) {
 // Upstreams checks base URLs.
 func (v *Errors) Upstreams(urls []string) {
 	for i, raw := range urls {
-		u, err := url.Parse(raw)
-		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c") {
-			v.Add(fmt.Sprintf("upstreams[%d]", i), strconv.Quote(raw)+" is not a base URL",
-				`allowed: http, https or h2c with a host, for example "http://payments:8080"`)
+		if _, ok := upstream.Parse(raw); ok {
+			continue
 		}
+		fix := `allowed: http, https or h2c with a host, for example "http://payments:8080"`
+		if strings.Contains(raw, "unix:") {
+			fix = `allowed: unix, http+unix, https+unix or h2c+unix with the path of a socket, of at most 103 bytes, ` +
+				`and perhaps ?host=NAME, for example "unix:/run/payments.sock"`
+		}
+		v.Add(fmt.Sprintf("upstreams[%d]", i), strconv.Quote(raw)+" is not a base URL", fix)
 	}
 }
 

@@ -31,7 +31,7 @@ var Gate = [...]Policy[inbound.Protection, inbound.GateState]{
 				Read:  func(_ *inbound.Protection, s *inbound.GateState) float64 { return float64(s.Shed.InFlight) }},
 			{Name: "abate_concurrency_queued",
 				Help: "Arriving requests that wait for a place. Above 0 for long means that the service cannot keep up: see " +
-					"shed_total.",
+					"abate_shed_total.",
 				Shown: limitsConcurrency,
 				Read:  func(_ *inbound.Protection, s *inbound.GateState) float64 { return float64(s.Shed.Queued) }},
 			{Name: "abate_shed_cpu_ratio",

@@ -38,7 +38,8 @@ var Guard = [...]Policy[core.Policy, core.State]{
 		Page:    "circuit-breaker",
 		Enabled: func(p *core.Policy) bool { return p.CircuitBreaker.Enabled() },
 		Gauges: guardGauges{{Name: "abate_circuit_breaker_held",
-			Help: "Calls that wait for an open circuit. Above 0 the dependency does not answer: see circuit_breaker_state.",
+			Help: "Calls that wait for an open circuit. Above 0 the dependency does not answer: see " +
+				"abate_circuit_breaker_state.",
 			Read: func(_ *core.Policy, s *core.State) float64 { return float64(s.Breaker.Learned.Held) },
 			Instrument: Instrument{"abate.circuit_breaker.held", "{call}",
 				"Calls that wait for an open circuit.", true}}},

@@ -209,7 +209,7 @@ func missingMetrics(t *tree) []finding {
 			whole := regexp.MustCompile(`_(?:bucket|sum|count)$`).ReplaceAllString(name, "")
 			if s := source.String(); !strings.Contains(s, `"`+name+`"`) && !strings.Contains(s, `"`+whole+`"`) {
 				line := 1 + strings.Count(string(f.body[:at[2]]), "\n")
-				found = append(found, finding{f.path, line, fmt.Sprintf("adapter/abateprom has no metric %s", name)})
+				found = append(found, finding{f.path, line, fmt.Sprintf("adapter/abateprom and the proxy have no metric %s", name)})
 			}
 		}
 	}
@@ -308,7 +308,7 @@ func TestMetricRuleFails(t *testing.T) {
 	provoke(t, missingMetrics, []example{
 		{"one that is there", "", source{"docs/a.md": "`abate_calls_total{x}`", "adapter/abateprom/a.go": prom}},
 		{"a part of a histogram", "", source{"docs/a.md": "`abate_delay_seconds_bucket`", "adapter/abateprom/a.go": prom}},
-		{"one that is not", "docs/a.md:2: error: adapter/abateprom has no metric abate_call_total",
+		{"one that is not", "docs/a.md:2: error: adapter/abateprom and the proxy have no metric abate_call_total",
 			source{"docs/a.md": "x\n`abate_call_total`", "adapter/abateprom/a.go": prom}},
 	})
 }

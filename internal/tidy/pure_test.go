@@ -14,7 +14,7 @@ import (
 // simulator runs on, and what is said in so many words to do no I/O.
 var decides = []string{
 	"sim/engine", "sim/kernel", "sim/population", "sim/distribution", "sim/expect", "sim/figures",
-	"hops", "proxy/h1", "proxy/spread", "internal/pathform", "internal/exhausted", "internal/repeats",
+	"hops", "proxy/h1", "proxy/proxyproto", "proxy/spread", "internal/pathform", "internal/exhausted", "internal/repeats",
 	"adapter/abatekafka/dlq/outlook.go",
 }
 

@@ -25,31 +25,32 @@ var known = spread{
 	imports: map[string]int{
 		"policy/balance":     9,
 		"policy/breaker":     25,
-		"policy/budget":      17, // sim/engine/sharing.go is the Redis of a simulated fleet
+		"policy/budget":      16, // sim/engine/sharing.go is the Redis of a simulated fleet
 		"policy/bulkhead":    10,
 		"policy/comeback":    5,
 		"policy/health":      4,
 		"policy/hedge":       5,
 		"policy/idempotency": 35,
-		"policy/pacing":      4,
+		"policy/pacing":      3,
 		"policy/ratelimit":   17,
+		"policy/reach":       3,
 		"policy/recycle":     1,
-		"policy/redelivery":  40,
+		"policy/redelivery":  38,
 		"policy/retry":       16, // proxy/discovery waits by it between two looks
 		"policy/shed":        28,
 		"policy/throttle":    4,
 	},
 	sections: map[string]int{
-		"Bulkhead":         14, // one of them is importer/abatefile, which says what an audit asks of a policy
+		"Bulkhead":         13, // one of them is importer/abatefile, which says what an audit asks of a policy
 		"CircuitBreaker":   25, // importer/abatefile
-		"Hedge":            22,
-		"Idempotency":      23,
-		"Kafka":            15,
+		"Hedge":            21,
+		"Idempotency":      21,
+		"Kafka":            13,
 		"OutlierDetection": 7, // importer/abatefile
-		"Pacing":           11,
+		"Pacing":           10,
 		"RateLimit":        28,
-		"RetryBudget":      21, // importer/abatefile
-		"Shed":             33,
+		"RetryBudget":      19, // importer/abatefile
+		"Shed":             32,
 		"Throttle":         4,
 	},
 }

@@ -20,20 +20,24 @@ type room struct {
 var rooms = map[string][]room{
 	"proxy": {
 		{"the wire", "backlog_linux backlog_other buffer clock config fields grpcstatus lendingconn " +
-			"loglines sharing socket_blind socket_linux socket_other socket_unix tunnel watched"},
-		{"services", "checkup checkupmetrics endpoint finding fleet http2_pool pool post question route secrets transport " +
-			"upstreamconn upstreamslots"},
+			"credentials listen listen_linux listen_other loglines mark_linux mark_other sharing socket_blind socket_linux " +
+			"socket_other socket_unix streamconn tunnel watched"},
+		{"services", "approach checkup checkupmetrics endpoint finding fleet handshake http2_pool outside pool post " +
+			"question route screen secrets transport upstreamconn upstreamslots"},
 		{"the plane", "plane"},
-		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers"},
+		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers " +
+			"traced"},
 		{"its content", "content http2_feed upload"},
-		{"the attempt", "answer attempt attempthead framing http2_send http2_upstream upstream verdict"},
+		{"the attempt", "answer attempt attempthead attemptspan framing http2_send http2_upstream upstream verdict " +
+			"websocket"},
 		{"the guarded call", "call hedge judge"},
 		{"the reply", "grpc_answer problem refusal reply"},
 		{"the transfer", "degrade keyedpass transfer transfer_grpc transfer_raw"},
-		{"the exchange", "accesslog claim exchange ingress outcome"},
-		{"clients", "clientsocket conn conn_client http2 output requestbody"},
-		{"the lobby", "clientslots discoverymetrics door lobby metrics"},
-		{"administration", "admin adminauth admingates adminpage entrances health instances"},
+		{"the exchange", "accesslog callspan claim connect exchange ingress outcome"},
+		{"clients", "clientsocket conn conn_client http2 http2_tunnel output redirected requestbody"},
+		{"the lobby", "announced clientslots discoverymetrics door hosts lobby metrics tunnelmetrics"},
+		{"administration", "admin adminauth admingates adminoutside adminpage entrances health instances " +
+			"profiles"},
 		{"the proxy", "doc proxy"},
 	},
 	"adapter/abatekafka": {

@@ -1,3 +1,5 @@
+//go:build !race
+
 package ratelimit_test
 
 import (

@@ -12,10 +12,10 @@ type Request struct {
 	Minor  int    // of HTTP/1.Minor: 0 or 1
 
 	Scheme []byte // "http" or "https" of an absolute-form target, else nil; do not write to it
-	// whom the request is for: of an absolute-form target (RFC 9112 section 3.2.2), else the Host field; empty only in
-	// HTTP/1.0
+	// whom the request is for: of an absolute-form target (RFC 9112 section 3.2.2) and of CONNECT, where it has a port,
+	// else the Host field; empty only in HTTP/1.0
 	Host []byte
-	Path []byte // path and query: begins with '/', or is "*" and the method OPTIONS
+	Path []byte // path and query: begins with '/', or is "*" and the method OPTIONS; nil with CONNECT
 
 	// Fields are the end-to-end fields in their order, as many of one name as there are.
 	// Not among them: Host, Content-Length, Transfer-Encoding, Connection and what it
@@ -58,7 +58,7 @@ const maxQuoted = 64
 // CR or LF, white space around names, a Host that is missing, doubled or not a host with
 // an optional port, user information or a fragment in the target, more than 16
 // connection options, and a connection option that names a field the request's meaning
-// depends on. With 405: CONNECT. 417: an Expect that is not 100-continue. 431: more than
+// depends on. With 417: an Expect that is not 100-continue. 431: more than
 // 256 fields. 501: a transfer coding that is not chunked. 505: not HTTP/1.0 or 1.1.
 //
 // After an error r holds nothing of use.

@@ -228,8 +228,14 @@ func TestRequestsRefused(t *testing.T) {
 		{"not an escape", line("GET /%41%4g HTTP/1.1"), 400, "%25"},
 		{"not an escape either", line("GET /%g1 HTTP/1.1"), 400, "%25"},
 		{"not an escape, absolute", line("GET http://a/% HTTP/1.1"), 400, "%25"},
-		{"CONNECT", line("CONNECT a:443 HTTP/1.1"), 405, "tunnel"},
-		{"CONNECT with a path", line("CONNECT / HTTP/1.1"), 405, "tunnel"},
+		{"CONNECT without a port", line("CONNECT a HTTP/1.1"), 400, "CONNECT"},
+		{"CONNECT with an empty port", line("CONNECT a: HTTP/1.1"), 400, "CONNECT"},
+		{"CONNECT to port 0", line("CONNECT a:0 HTTP/1.1"), 400, "CONNECT"},
+		{"CONNECT to a bare address", line("CONNECT ::1 HTTP/1.1"), 400, "CONNECT"},
+		{"CONNECT to an address without a port", line("CONNECT [::1] HTTP/1.1"), 400, "CONNECT"},
+		{"CONNECT with a scheme", line("CONNECT http://a:443 HTTP/1.1"), 400, "CONNECT"},
+		{"CONNECT with a user", line("CONNECT me@a:443 HTTP/1.1"), 400, "CONNECT"},
+		{"CONNECT with a path", line("CONNECT / HTTP/1.1"), 400, "CONNECT"},
 		{"HTTP/2", line("GET / HTTP/2.0"), 505, "version"},
 		{"the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\n", 505, "version"},
 		{"HTTP/1.2", line("GET / HTTP/1.2"), 505, "version"},
@@ -425,8 +431,8 @@ func TestRequestIsReused(t *testing.T) {
 
 func TestErrorSaysStatusAndProblem(t *testing.T) {
 	var r h1.Request
-	err := r.Parse([]byte(head("CONNECT a:1 HTTP/1.1")))
-	if want := "405 Method Not Allowed: this proxy does not tunnel"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	err := r.Parse([]byte(head("CONNECT a HTTP/1.1")))
+	if want := "400 Bad Request: target of CONNECT"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	errConnect  = &Error{http.StatusMethodNotAllowed, "this proxy does not tunnel: CONNECT is not for it"}
+	errConnect  = bad("target of CONNECT is not a host, a colon and a port: write for example api.example:443")
 	errTarget   = bad("target holds a space, a control character, a '#' or a byte outside ASCII: escape it with %")
 	errForm     = bad("target must begin with /, http:// or https://, or be * with OPTIONS")
 	errEscape   = bad("target's path holds a % without two hexadecimal digits behind it: write % as %25")
@@ -21,7 +21,11 @@ var (
 // target splits r.Target into Scheme, Host and Path (RFC 9112 section 3.2).
 func (r *Request) target() *Error {
 	if string(r.Method) == http.MethodConnect {
-		return errConnect
+		if !validHost(r.Target) || !hasPort(r.Target) {
+			return errConnect
+		}
+		r.Host = r.Target
+		return nil
 	}
 	if !all(r.Target, isTarget) {
 		return errTarget
@@ -104,6 +108,12 @@ func validHost(host []byte) bool {
 	}
 	return len(name) > 0 && all(name, isHost) && name[0] != '.' && !bytes.Contains(name, twoDots) &&
 		(len(port) == 0 || validPort(port))
+}
+
+// hasPort reports whether a host that is valid ends with a port that can be connected to.
+func hasPort(host []byte) bool {
+	i := bytes.LastIndexByte(host, ':')
+	return i >= 0 && bytes.IndexByte(host[i:], ']') < 0 && string(host[i:]) != ":0"
 }
 
 // twoDots is an empty label, which some servers take for none: the host would have a second name. One dot at the end is

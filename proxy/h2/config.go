@@ -37,6 +37,9 @@ type Config struct {
 	// (ENHANCE_YOUR_CALM). Each stream that is answered allows for one more, and each second for a tenth of MaxResets.
 	// Default 1000.
 	MaxResets int
+	// ExtendedConnect has a server take an extended CONNECT (RFC 8441), which begins another protocol in a stream: its
+	// Head has a Protocol.
+	ExtendedConnect bool
 	// OnClosing, if not nil, is called once, when a connection takes no more streams: after GOAWAY of either side, or at
 	// its end. It must not wait.
 	OnClosing func(*Conn)

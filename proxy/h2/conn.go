@@ -138,6 +138,13 @@ func (c *Conn) Room() (streams int, ok bool) {
 	return len(c.streams.open), c.mayOpen() == nil && c.out.hasRoom()
 }
 
+// TakesConnect reports whether the server takes an extended CONNECT, as far as it has said.
+func (c *Conn) TakesConnect() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.peer.extended
+}
+
 // Streams returns how many streams are open. It takes no lock.
 func (c *Conn) Streams() int { return int(c.streams.count.Load()) }
 

@@ -118,6 +118,8 @@ func (e *encoder) pseudo(b []byte, index int, value []byte) []byte {
 	return e.field(b, staticFields[index].Name, value)
 }
 
+var protocolName = []byte(":protocol")
+
 func (e *encoder) request(b []byte, h *Head) []byte {
 	b = e.begin(b)
 	switch string(h.Method) {
@@ -128,7 +130,10 @@ func (e *encoder) request(b []byte, h *Head) []byte {
 	default:
 		b = e.pseudo(b, 2, h.Method)
 	}
-	if string(h.Method) != "CONNECT" {
+	if len(h.Protocol) > 0 {
+		b = e.field(b, protocolName, h.Protocol)
+	}
+	if string(h.Method) != "CONNECT" || len(h.Protocol) > 0 {
 		switch string(h.Scheme) {
 		case "http", "":
 			b = append(b, 0x80|6)

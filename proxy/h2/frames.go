@@ -45,6 +45,7 @@ const (
 	initialWindowSize    = 0x4
 	maxFrameSize         = 0x5
 	maxHeaderListSize    = 0x6
+	enableConnect        = 0x8 // RFC 8441 §3
 )
 
 // What a PING that this side sends is for.

@@ -190,7 +190,7 @@ func (r *reader) newRequest(id uint32, block []byte, end bool) error {
 	s.headDone, s.recvEnded = true, end
 	problem := ""
 	if !s.got.over {
-		problem = s.head.parseRequest(&s.got.arena)
+		problem = s.head.parseRequest(&s.got.arena, r.conn.config.ExtendedConnect)
 	}
 	s.left = s.head.Length
 	if problem == "" && end && s.left > 0 {

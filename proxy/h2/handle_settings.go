@@ -43,6 +43,12 @@ func (r *reader) set(name uint16, value uint32) error {
 			problem := "SETTINGS_ENABLE_PUSH is not 0 or 1, or a server wants to be pushed to"
 			return &ConnError{Code: ProtocolError, Problem: problem}
 		}
+	case enableConnect:
+		if value > 1 || value == 0 && c.peer.extended {
+			problem := "SETTINGS_ENABLE_CONNECT_PROTOCOL is not 0 or 1, or is taken back"
+			return &ConnError{Code: ProtocolError, Problem: problem}
+		}
+		c.peer.extended = value == 1
 	case maxConcurrentStreams:
 		c.peer.streams = int(min(value, maxStreamID))
 	case initialWindowSize:

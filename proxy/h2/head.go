@@ -15,6 +15,9 @@ type Head struct {
 	// Method, Scheme, Authority and Path are those of a request. Authority is taken from the Host field if there is no
 	// :authority; Host is then among the Fields too. Path and Scheme are empty for the method CONNECT.
 	Method, Scheme, Authority, Path []byte
+	// Protocol is what an extended CONNECT asks for (RFC 8441), such as websocket; it has Scheme and Path too. nil for all
+	// other requests.
+	Protocol []byte
 	// Status is that of an answer: from 100 to 599, never 101.
 	Status int
 	// Fields are all fields but the pseudo-header fields, in their order, content-length among them. What is written must
@@ -34,6 +37,7 @@ const (
 	authorityField
 	pathField
 	statusField
+	protocolField
 )
 
 const (
@@ -41,8 +45,9 @@ const (
 	required  = "not all the pseudo fields that a head needs"
 )
 
-// parseRequest moves the pseudo-header fields out of h.Fields and checks the rest. It returns what is wrong.
-func (h *Head) parseRequest(arena *[]byte) (problem string) {
+// parseRequest moves the pseudo-header fields out of h.Fields and checks the rest; extended allows an extended CONNECT.
+// It returns what is wrong.
+func (h *Head) parseRequest(arena *[]byte, extended bool) (problem string) {
 	got := 0
 	for ; len(h.Fields) > 0 && isPseudo(&h.Fields[0]); h.Fields = h.Fields[1:] {
 		var bit int
@@ -55,6 +60,10 @@ func (h *Head) parseRequest(arena *[]byte) (problem string) {
 			bit, h.Authority = authorityField, f.Value
 		case ":path":
 			bit, h.Path = pathField, f.Value
+		case ":protocol":
+			if extended {
+				bit, h.Protocol = protocolField, f.Value
+			}
 		}
 		if bit == 0 || got&bit != 0 {
 			return misplaced
@@ -106,7 +115,10 @@ func (h *Head) checkTarget(got int) string {
 		return ":method is not a token"
 	case !goodAuthority(h.Authority):
 		return badAuthority
-	case string(h.Method) == "CONNECT":
+	case got&protocolField != 0 && (string(h.Method) != "CONNECT" || len(h.Protocol) == 0 ||
+		!allOf(h.Protocol, tokenChar)):
+		return ":protocol is not a token, or without CONNECT"
+	case string(h.Method) == "CONNECT" && got&protocolField == 0:
 		if got&^methodField != authorityField || len(h.Authority) == 0 {
 			return "CONNECT with :scheme or :path, or without :authority"
 		}

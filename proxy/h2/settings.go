@@ -4,6 +4,8 @@ package h2
 type peerSettings struct {
 	streams int // how many it takes at once
 	window  int // of a new stream
+	// extended reports that it takes an extended CONNECT.
+	extended bool
 }
 
 const (
@@ -24,6 +26,9 @@ func appendGreeting(b []byte, server bool, config *Config) []byte {
 	b = appendFrame(b, 0, settingsFrame, 0, 0)
 	if server {
 		b = appendSetting(b, maxConcurrentStreams, config.MaxStreams)
+		if config.ExtendedConnect {
+			b = appendSetting(b, enableConnect, 1)
+		}
 	} else {
 		b = appendSetting(b, enablePush, 0)
 	}

@@ -9,9 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -57,7 +56,9 @@ var bugs = []bug{
 	{"policy/throttle/window.go", "accepts += share * float64(out)", "accepts += (1 - share) * float64(out)"},
 	{"policy/ratelimit/settings.go", "a.full, a.over = full+price, false", "a.full, a.over = full, false"},
 	{"policy/shed/queue.go", "case now-c.since >= c.interval:", "case now-c.since >= 3*c.interval:"},
-	{"policy/shed/limit.go", "tolerance    = 1.2", "tolerance    = 1.3"},
+	{"policy/shed/limit.go", "gradient := max(tolerance*l.base/l.latency, 0.5)\n" +
+		"\t\treturn l.limit*min(gradient, tolerance) ",
+		"gradient := max(1.3*l.base/l.latency, 0.5)\n\t\treturn l.limit*min(gradient, 1.3) "},
 	{"policy/balance/choice.go", "if c.in[second].pending() < c.in[first].pending() {",
 		"if c.in[second].pending() > c.in[first].pending() {"},
 	{"policy/balance/choice.go", "if n > 1 && uint(avoid) <", "if n > 2 && uint(avoid) <"},
@@ -73,21 +74,28 @@ const (
 	patience = time.Minute // a run takes a fraction of a second, on a busy machine some
 )
 
-// simulated builds the pack, with a bug if one is given, and returns what it prints.
-func simulated(t *testing.T, name string, b *bug) string {
+// built builds the pack, with the files that an overlay names if there is one, and returns its path.
+func built(t *testing.T, overlay string) string {
 	t.Helper()
-	dir := t.TempDir()
-	args := []string{"build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "pack")}
-	if b != nil {
-		args = append(args, "-overlay", overlay(t, dir, b))
+	pack := filepath.Join(t.TempDir(), "pack")
+	args := []string{"build", "-ldflags", "-s -w", "-o", pack}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
 	}
-	build := exec.Command("go", append(args, "./testdata/pack")...)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s: go build: %v\n%s", name, err, out)
+	if out, err := exec.Command("go", append(args, "./testdata/pack")...).CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	return pack
+}
+
+// simulated runs the pack with the bug that is chosen, if it is one that has bugs in it, and returns what it prints.
+func simulated(t *testing.T, pack, chosen string) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(dir, "pack")).CombinedOutput()
+	run := exec.CommandContext(ctx, pack)
+	run.Env = append(os.Environ(), chooses+"="+chosen)
+	out, err := run.CombinedOutput()
 	if err != nil {
 		out = fmt.Appendf(out, "%v", err) // a run that fails, or does not end, is noticed too
 	}
@@ -131,29 +139,26 @@ func TestEachBugHasOneLineToBePlantedIn(t *testing.T) {
 	}
 }
 
-// The test builds a program per bug, so the quick run of the tests leaves it out.
+// The test builds two programs, so the quick run of the tests leaves it out.
 func TestABugInAnyPolicyChangesWhatIsSimulated(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	healthy := simulated(t, "no bug", nil)
-	if again := simulated(t, "no bug", nil); again != healthy || strings.Count(healthy, "\n") < 8 {
-		t.Fatalf("without a bug the runs are\n%sand then\n%s", healthy, again)
+	healthy := simulated(t, built(t, ""), "")
+	if strings.Count(healthy, "\n") < 8 {
+		t.Fatalf("the runs are\n%s", healthy)
 	}
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i := range bugs {
-		b := &bugs[i]
-		name := fmt.Sprintf("%s: %q for %q", b.file, b.wrong, b.right)
-		wait.Go(func() {
-			t.Run(name, func(t *testing.T) {
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				if simulated(t, name, b) == healthy {
-					t.Error("nobody would notice: every run is as without the bug")
-				}
-			})
+	pack := built(t, switches(t, t.TempDir(), bugs))
+	for range 2 {
+		if again := simulated(t, pack, "none"); again != healthy {
+			t.Fatalf("without a bug the runs are\n%sand, where none of the bugs is switched on,\n%s", healthy, again)
+		}
+	}
+	for i, b := range bugs {
+		t.Run(fmt.Sprintf("%s: %q for %q", b.file, b.wrong, b.right), func(t *testing.T) {
+			if simulated(t, pack, strconv.Itoa(i)) == healthy {
+				t.Error("nobody would notice: every run is as without the bug")
+			}
 		})
 	}
-	wait.Wait()
 }

@@ -21,6 +21,12 @@ func Version() string {
 	return fmt.Sprintf("%s %s %s/%s", about, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
+// Release is the version of a release, "" in a checkout.
+func Release() string {
+	version, _, _ := strings.Cut(strings.TrimSpace(released), " ")
+	return version
+}
+
 // number returns the version, or "latest" in a build that has none.
 func number(released string) string {
 	if words := strings.Fields(released); len(words) > 0 {

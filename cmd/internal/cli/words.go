@@ -86,7 +86,15 @@ func Each(err error) []error {
 }
 
 func ListenProblem(err error) string {
+	var op *net.OpError
+	socket := errors.As(err, &op) && op.Net == "unix"
 	switch {
+	case socket && errors.Is(err, syscall.EADDRINUSE):
+		return "another program listens at that socket already (perhaps another abate proxy); choose another path or stop it"
+	case socket && errors.Is(err, syscall.EACCES):
+		return "not allowed: this user may not make a file in that folder; choose another one, or give it to the user"
+	case socket && errors.Is(err, syscall.ENOENT):
+		return "its folder is not there: make it"
 	case errors.Is(err, syscall.EADDRINUSE):
 		return "another program listens there already (perhaps another abate proxy); choose another port or stop it"
 	case errors.Is(err, syscall.EACCES):
@@ -151,3 +159,7 @@ func Parts(p *policyfile.Protection) string {
 	}
 	return strings.Join(on, "; ")
 }
+
+// Anywhere is what requests to hosts of no service may reach through a proxy that only the program beside it uses: what
+// that reaches by itself, written as outside.passThrough of a policy file is.
+var Anywhere = []string{"*:*", "0.0.0.0/0:*", "::/0:*"}

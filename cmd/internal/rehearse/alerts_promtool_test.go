@@ -107,17 +107,11 @@ func rulesOf(t testing.TB, policy string, flags ...string) string {
 // testRules runs "promtool test rules" and returns what it says is wrong; nothing if all is well.
 func testRules(t testing.TB, rules string, tests ...ruleTest) string {
 	t.Helper()
-	return testRulesEvery(t, "5s", rules, tests...)
-}
-
-// testRulesEvery is testRules for another interval between two looks.
-func testRulesEvery(t testing.TB, interval, rules string, tests ...ruleTest) string {
-	t.Helper()
 	for i := range tests {
 		tests[i].Interval = prometheusTime(scraping)
 	}
 	text, err := yaml.Marshal(map[string]any{
-		"rule_files": []string{rules}, "evaluation_interval": interval, "tests": tests,
+		"rule_files": []string{rules}, "evaluation_interval": prometheusTime(scraping), "tests": tests,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/scenario"
@@ -44,6 +45,7 @@ func simulated(t *testing.T, text string, seed uint64) []inputSeries {
 		p.start(t)
 		for _, call := range s.Clients[i].Calls {
 			policy := v.PolicyOf(p.name, call.To)
+			p.under(t, call.To, policy.Policy)
 			policy.Observer = abate.ObserverFunc(func(e abate.Event) { p.observe(t, call.To, e) })
 			v.Guards.Services = append(v.Guards.Services, policyfile.Service{Name: p.name + " -> " + call.To, Policy: policy})
 		}
@@ -73,6 +75,7 @@ type simProgram struct {
 	from    prometheus.Gatherer
 	told    map[string]abate.Observer // by service
 	state   map[string]float64        // of the circuit, by service
+	policy  []prometheus.Gatherer     // what it shows of its policies
 	scraped time.Duration             // the next time
 	series  map[string][]float64      // a value for each scrape; NaN where there was none
 }
@@ -89,6 +92,37 @@ func (p *simProgram) start(t *testing.T) {
 	}
 	p.metrics, p.from = metrics, registry
 	p.told, p.state = map[string]abate.Observer{}, map[string]float64{}
+}
+
+// under shows the policy of a service, as the program's own guard would.
+func (p *simProgram) under(t *testing.T, service string, policy abate.Policy) {
+	p.policy = append(p.policy, shownPolicies(t, map[string]abate.Policy{service: policy}, nil))
+}
+
+// shownPolicies shows what abateprom does of policies and protections, by service.
+func shownPolicies(t testing.TB, guards map[string]abate.Policy,
+	gates map[string]inbound.Protection) prometheus.Gatherer {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	metrics, err := abateprom.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range guards {
+		g, err := abate.New(name, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics.Add(g)
+	}
+	for name, p := range gates {
+		g, err := inbound.NewGate(name, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics.AddGate(g)
+	}
+	return registry
 }
 
 func (p *simProgram) observe(t *testing.T, service string, e abate.Event) {
@@ -124,12 +158,30 @@ func (p *simProgram) until(t *testing.T, now time.Duration) {
 }
 
 func (p *simProgram) scrape(t *testing.T) {
-	families, err := p.from.Gather()
+	p.gather(t, p.from, "")
+	for _, policy := range p.policy {
+		p.gather(t, policy, "abate_policy_")
+	}
+	for service, state := range p.state {
+		labels := []string{"service=" + strconv.Quote(service)}
+		p.note("circuit_breaker_state", labels, state)
+		open := 0.0
+		if state == 2 {
+			open = 1
+		}
+		p.note("abate_circuit_breaker_open", labels, open)
+	}
+}
+
+// gather notes the metrics whose names begin with prefix.
+func (p *simProgram) gather(t *testing.T, from prometheus.Gatherer, prefix string) {
+	families, err := from.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() == "abate_amplification_ratio" { // by the clock of this machine
+		// one is by the clock of this machine
+		if family.GetName() == "abate_amplification_ratio" || !strings.HasPrefix(family.GetName(), prefix) {
 			continue
 		}
 		for _, m := range family.GetMetric() {
@@ -144,13 +196,10 @@ func (p *simProgram) scrape(t *testing.T) {
 			}
 		}
 	}
-	for service, state := range p.state {
-		p.note("circuit_breaker_state", []string{"service=" + strconv.Quote(service)}, state)
-	}
 }
 
 func (p *simProgram) note(name string, labels []string, value float64) {
-	labels = append(labels, `job="checkout"`, "instance="+strconv.Quote(p.name))
+	labels = append(slices.Clone(labels), `job="checkout"`, "instance="+strconv.Quote(p.name))
 	key := name + "{" + strings.Join(labels, ",") + "}"
 	list := p.series[key]
 	for time.Duration(len(list))*scraping < p.scraped {

@@ -11,7 +11,8 @@ import (
 const (
 	naivePolicy = `
 services:
-  payment-service: {attemptTimeout: 1s, maxRetries: 3, backoff: fixed, initialDelay: 1s, jitter: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}
+  payment-service: {attemptTimeout: 1s, maxRetries: 3, backoff: fixed, initialDelay: 1s, jitter: none,
+	retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}
 `
 	guardedPolicy = `
 services:
@@ -47,8 +48,8 @@ var blips = []string{
 
 // someRetries wants the blips to have been there: without them no alert would be no wonder.
 var someRetries = exprTest{
-	Expr: `max_over_time(abate:retry_share:ratio_rate1m[1h]) > bool 0.05 and ` +
-		`max_over_time(abate:circuit_open:instances[1h]) > bool 0`, At: "3600s",
+	Expr: `max by (job, service) (max_over_time(abate:ratio{of="retries"}[1h])) > bool 0.05 and on (job, service) ` +
+		`max_over_time(abate:service{of="circuits_open"}[1h]) > bool 0`, At: "3600s",
 	Samples: []sample{{`{job="checkout", service="payment-service"}`, 1}},
 }
 
@@ -77,8 +78,9 @@ func TestAStormFiresWithinHalfAMinuteOfItsForAndGoesOn(t *testing.T) {
 	series := simulated(
 		t, alertWorld(naivePolicy, 25*time.Minute, "at: 10m, for: 60s, outage: payment-service, mode: hang"), 1)
 	begin, end := stormAt+2*time.Minute, stormAt+2*time.Minute+late
-	exprs := append(firstFires("RequestAmplification", warn, begin, end), firstFires("HighRetryRate", warn, begin, end)...)
-	exprs = append(exprs, firstFires("RequestAmplification", pager, stormAt+time.Minute, stormAt+2*time.Minute)...)
+	exprs := append(firstFires("HighRetryRate", warn, begin, end),
+		firstFires("RequestAmplification", pager, stormAt+time.Minute, stormAt+2*time.Minute)...)
+	exprs = append(exprs, notFiring("RequestAmplification", warn, 25*time.Minute)) // what is a page is no ticket besides
 	// long after the outage: the storm feeds itself
 	exprs = append(exprs, noAlert(stormAt), firing("RequestAmplification", pager, 25*time.Minute))
 	rulesHold(t, rulesOf(t, naivePolicy), ruleTest{Series: series, Exprs: exprs})
@@ -131,9 +133,10 @@ func TestADegradedDependencyIsSeenBeforeItsErrorsAre(t *testing.T) {
 		t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 15m, errors: payment-service, rate: 0.06"), 1)
 	exprs := append(firstFires("DependencyDegraded", warn, stormAt+5*time.Minute, stormAt+6*time.Minute),
 		noAlertBut(30*time.Minute, "DependencyDegraded"),
-		exprTest{Expr: "max_over_time(abate:call_failures:ratio_rate1m[30m]) < bool 0.02", At: "1800s", Samples: []sample{
-			{`{job="checkout", service="payment-service"}`, 1},
-		}},
+		exprTest{Expr: "max by (job, service) (max_over_time(abate:ratio{of=\"failed_calls\"}[30m])) < bool 0.02",
+			At: "1800s", Samples: []sample{
+				{`{job="checkout", service="payment-service"}`, 1},
+			}},
 		notFiring("DependencyDegraded", warn, 27*time.Minute))
 	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{Series: series, Exprs: exprs})
 }
@@ -159,9 +162,10 @@ func TestAServiceThatFailsAtOnceIsSeenThoughNoCircuitOpens(t *testing.T) {
 	exprs := append(firstFires("DependencyFailing", pager, begin, begin+scraping+late),
 		noAlertBut(30*time.Minute, "DependencyFailing|RetryBudgetExhausted"),
 		firing("DependencyFailing", pager, 20*time.Minute), notFiring("DependencyFailing", pager, 22*time.Minute),
-		exprTest{Expr: "max_over_time(abate:circuit_open:instances[30m])", At: "1800s", Samples: []sample{
-			{`{job="checkout", service="payment-service"}`, 0},
-		}})
+		exprTest{Expr: "max by (job, service) (max_over_time(abate:service{of=\"circuits_open\"}[30m]))", At: "1800s",
+			Samples: []sample{
+				{`{job="checkout", service="payment-service"}`, 0},
+			}})
 	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{Series: series, Exprs: exprs})
 }
 
@@ -177,7 +181,8 @@ func TestShortFailuresAgainAndAgainWakeNobody(t *testing.T) {
 		failures = append(failures, fmt.Sprintf("at: %v, for: %v, outage: payment-service, mode: fail", at, length))
 	}
 	world := strings.ReplaceAll(alertWorld(guardedPolicy, end, failures...), "rate: 20,", "rate: 2,")
-	failed := exprTest{Expr: "max_over_time(abate:call_failures:ratio_rate1m[100m]) > bool 0.9", At: "6000s",
+	failed := exprTest{Expr: "max by (job, service) (max_over_time(abate:ratio{of=\"failed_calls\"}[100m])) > bool 0.9",
+		At:      "6000s",
 		Samples: []sample{{`{job="checkout", service="payment-service"}`, 1}}}
 	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{
 		Series: simulated(t, world, 1), Exprs: []exprTest{noAlert(end), failed},

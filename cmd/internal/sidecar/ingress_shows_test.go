@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -231,5 +232,31 @@ func TestTheAdminPageOfTheCommandSpeaksTLS(t *testing.T) {
 		status("/guards", "-H", "Authorization: Bearer 0123456789abcdef") != "200" {
 		t.Errorf("%s: /readyz %s, /guards %s, with a token %s", p.admin, status("/readyz"), status("/guards"),
 			status("/guards", "-H", "Authorization: Bearer 0123456789abcdef"))
+	}
+}
+
+func TestTheCommandListensAtUnixSocketsAndTakesThemAway(t *testing.T) {
+	dir, err := os.MkdirTemp("/tmp", "abate") // the path of a socket has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	policy, listen, admin := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "l"), filepath.Join(dir, "a")
+	rename(t, policy, "services: {s: {upstreams: ['http://127.0.0.1:1'], routes: [{path: /}], maxRetries: 0}}\n")
+	p := launch(t, policy, "--listen", "unix:"+listen+"?mode=0600", "--admin", "unix:"+admin)
+	if p.listen != "http://unix:"+listen || p.admin != "unix:"+admin {
+		t.Errorf("listening on %s, admin on %s", p.listen, p.admin)
+	}
+	for _, ask := range [][3]string{{admin, "http://localhost/readyz", "200"}, {listen, "http://s/", "502"}} {
+		if got := curl(t, "--unix-socket", ask[0], "-o", "/dev/null", "-w", "%{http_code}", ask[1]); got != ask[2] {
+			t.Errorf("%s: %s", ask[1], got)
+		}
+	}
+	p.send(syscall.SIGTERM)
+	<-p.done
+	for _, path := range []string{listen, admin} {
+		if _, err := os.Lstat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", path, err)
+		}
 	}
 }

@@ -20,82 +20,21 @@ import (
 	"github.com/abate-go/abate/proxy"
 )
 
-const proxyUsage = `Usage: abate proxy -c POLICY [FLAGS]
-
-Calls that go out: it takes HTTP requests of programs in any language and forwards them under the
-policy file: retries within a budget, circuit breakers, time limits, bulkheads, hedging, fallbacks.
-A request belongs to the service whose route (host and path prefix) or upstream it names. Point a
-program at it in one of two ways:
-
-  PAYMENTS_URL=http://127.0.0.1:15001/payments  as the base URL of a service; needs a route
-  http_proxy=http://127.0.0.1:15001             as its HTTP proxy; the service's URL stays the same
-
-It listens for HTTP/1.1 and HTTP/2 without TLS on one port, and speaks http, https or h2c to the
-upstreams. A refused call is a 503 with a problem+json body that says why, Retry-After, and
-"X-Should-Retry: false"; a refused gRPC call is UNAVAILABLE with grpc-retry-pushback-ms. Calls that
-a program makes for a request that came in here share the retries that its caller allows, if the
-program passes Abate-Retry-Allowance or a trace id on.
-
-Calls that come in: for every entry of protect in the policy file it listens at that entry's
-address, with TLS if it has a certificate, and passes on what the service behind it can handle: rate
-limits, load shedding, idempotency keys, authentication. A refused request gets 429, 503 or 401 with
-a problem+json body whose code says why. Both work in one process.
-
-  -c, --config FILE        the policy file; it is reloaded when it changes, and on SIGHUP
-  --listen ADDR            where programs connect for calls that go out (default 127.0.0.1:15001;
-                           "off" for none: for a file that only protects)
-  --admin ADDR             the live page for a browser and "abate top", /guards /gates /policy
-                           /metrics /healthz /readyz, and the gRPC health service over h2c
-                           (default 127.0.0.1:15000; "off" for none)
-  --admin-token-file FILE  the admin page needs a token of this file, which has a name and a token
-                           on each line; /healthz and /readyz need none. Only with this or with
-                           --admin-client-ca can circuits be forced open from the page
-  --admin-tls-cert FILE    the admin page is served with TLS and this certificate; it is read again
-                           when it changes, as are the next two
-  --admin-tls-key FILE     the certificate's key
-  --admin-client-ca FILE   the admin page needs a client certificate of these authorities; /healthz
-                           and /readyz need none
-  --gateway                the proxy stands in front of services and is not one program's sidecar:
-                           it retries only if the file says gatewayRetries: true, passes Host on,
-                           and adds X-Forwarded-For, -Host and -Proto
-  --trusted-peers LIST     addresses or CIDRs, with commas between them, of those in front of a
-                           gateway whose headers it believes and passes on; from everybody else it
-                           removes X-Forwarded-For and its like, Abate-..., and headers that say
-                           who a user is (default: it believes all)
-  --zone NAME              the zone that it runs in: endpoints there are preferred while they do no
-                           worse than others (default: ABATE_ZONE, or none)
-  --access-log WHICH       errors (default: at most 100 lines a second), all or off
-  --log-format FORMAT      text (default) or json, on standard error
-  --drain-timeout D        how long requests in flight may take after SIGTERM (default 25s); a
-                           second SIGTERM cuts them off at once
-  --connect-timeout D      for a connection to an upstream, TLS included (default 1s)
-  --header-timeout D       for a client to send the head of a request (default 10s)
-  --idle-timeout D         for a client's connection without a request (default 5m)
-  --stall-timeout D        for a client that sends or takes nothing in the middle of a request
-                           (default 1m)
-  --upstream-idle-timeout D  for an unused connection to an upstream (default 30s)
-  --upstream-max-age D     for a used one, times the number of the service's endpoints: then a new
-                           one takes its place, which finds what a balancer of connections has got
-                           meanwhile (default 8s)
-  --max-connections N      clients connected at once; idle ones make room for more (default 0:
-                           4/9 of the files that the process may have open, less a few)
-  --max-buffered-body N    bytes of a request body that are kept so that it can be sent again
-                           (default 65536)
-  --stale-memory N         bytes for answers kept for fallback.staleIfError (default 67108864)
-  -h, --help               print this
-
-Exit code: 0 drained after SIGTERM or Ctrl-C, 1 could not start, listen or drain in time, 2 wrong
-usage.
-`
-
 // proxyFlags is the command line of "abate proxy".
 type proxyFlags struct {
 	config        proxy.Config
 	listen, admin string
+	redirected    string
+	strangers     string
+	printRules    bool
+	uid           int
 	accessLog     string
 	logFormat     string
+	tlsMin        string // of --listen and --admin
 	drain         time.Duration
-	problems      []error // with the words
+	traces        traceFlags
+	notices       []string // about the environment
+	problems      []error  // with the words
 }
 
 // parseProxyFlags reads the words. It finds everything that is wrong with them, so that nobody has to fix them one by
@@ -119,8 +58,18 @@ func (f *proxyFlags) define() *flag.FlagSet {
 	set.StringVar(&f.config.Policy, "c", "", "")
 	set.StringVar(&f.config.Policy, "config", "", "")
 	set.StringVar(&f.listen, "listen", "127.0.0.1:15001", "")
+	set.StringVar(&f.redirected, "redirected", cli.Off, "")
+	set.StringVar(&f.strangers, "strangers", "refuse", "")
+	set.BoolVar(&f.printRules, "print-iptables", false, "")
+	set.IntVar(&f.uid, "proxy-uid", os.Getuid(), "")
+	set.IntVar(&f.config.Mark, "mark", 0, "")
 	set.StringVar(&f.admin, "admin", "127.0.0.1:15000", "")
 	set.StringVar(&f.config.AdminTokens, "admin-token-file", "", "")
+	set.StringVar(&f.config.ListenTLS.Certificate, "listen-tls-cert", "", "")
+	set.StringVar(&f.config.ListenTLS.Key, "listen-tls-key", "", "")
+	set.StringVar(&f.config.ListenTLS.ClientCA, "listen-client-ca", "", "")
+	set.StringVar(&f.tlsMin, "tls-min-version", "", "")
+	set.BoolVar(&f.config.ProxyProtocol, "proxy-protocol", false, "")
 	set.StringVar(&f.config.AdminTLS.Certificate, "admin-tls-cert", "", "")
 	set.StringVar(&f.config.AdminTLS.Key, "admin-tls-key", "", "")
 	set.StringVar(&f.config.AdminTLS.ClientCA, "admin-client-ca", "", "")
@@ -138,6 +87,10 @@ func (f *proxyFlags) define() *flag.FlagSet {
 	set.Func("trusted-peers", "", f.trustPeers)
 	set.StringVar(&f.config.Zone, "zone", os.Getenv("ABATE_ZONE"), "")
 	set.IntVar(&f.config.MaxBufferedBody, "max-buffered-body", 64<<10, "")
+	set.StringVar(&f.traces.endpoint, "otlp-endpoint", "", "")
+	set.StringVar(&f.traces.ratio, "trace-ratio", "", "")
+	set.StringVar(&f.config.Tracing.File, "trace-file", "", "")
+	set.StringVar(&f.traces.plainNames, "plain-metric-names", "on", "")
 	set.Int64Var(&f.config.StaleMemory, "stale-memory", 64<<20, "")
 	return set
 }
@@ -205,8 +158,11 @@ func (f *proxyFlags) check(set *flag.FlagSet) {
 			f.wrong("--%s %v is out of range: write more than 0s and at most 24h", fl.Name, d)
 		}
 	})
-	if len(f.config.TrustedPeers) > 0 && !f.config.Gateway {
+	if len(f.config.TrustedPeers) > 0 && !f.config.Gateway && !f.config.ProxyProtocol {
 		f.wrong("--trusted-peers is for a gateway: add --gateway, or write trustedPeers in protect of the policy file")
+	}
+	if f.config.ProxyProtocol && len(f.config.TrustedPeers) == 0 && !strings.HasPrefix(f.listen, "unix:") {
+		f.wrong("--proxy-protocol needs --trusted-peers: write the addresses of those who send PROXY headers")
 	}
 	if n := f.config.MaxConnections; n < 0 || n > 1<<30 {
 		f.wrong("--max-connections %d is out of range: write 1 to 1073741824, or 0 for the default", n)
@@ -223,6 +179,7 @@ func (f *proxyFlags) check(set *flag.FlagSet) {
 	if f.logFormat != "text" && f.logFormat != "json" {
 		f.wrong("--log-format %q is not known: write text or json", f.logFormat)
 	}
+	f.trace()
 	f.checkAddresses()
 }
 
@@ -241,8 +198,12 @@ func (c Clients) ProxyCommand(ctx context.Context, args []string, stdout, stderr
 		fmt.Fprintln(stderr, `"abate proxy --help" explains the flags`)
 		return 2
 	}
+	if f.printRules {
+		return f.printIPTables(stdout, stderr)
+	}
 	f.logs(stderr)
-	f.config.Sharing = c.Sharing
+	f.greetTracing(f.config.Log)
+	f.config.Sharing, f.config.Version = c.Sharing, cli.Release()
 	p, err := proxy.New(f.config)
 	if c.Elsewhere != nil && (errors.Is(err, proxy.ErrNoRedis) || errors.Is(err, proxy.ErrNoEmbeddedRedis)) {
 		return c.Elsewhere(ctx, append([]string{"proxy"}, args...), stdout, stderr)
@@ -285,12 +246,15 @@ func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP) // before anybody can know that the proxy runs: unheard, the signal would end it
 	defer signal.Stop(hup)
-	l, admin, ok := f.open(p, stderr)
+	l, redirected, admin, ok := f.open(p, stderr)
 	if !ok {
 		_ = p.Shutdown(context.Background()) // it has no clients yet
 		return 1
 	}
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
+	if redirected != nil {
+		go func() { failed <- p.ServeRedirected(redirected) }()
+	}
 	if l != nil {
 		go func() { failed <- p.Serve(l) }()
 	}
@@ -301,7 +265,7 @@ func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.
 	if admin != nil {
 		go func() { failed <- page.Serve(admin) }()
 	}
-	f.greet(p, l, admin, stdout)
+	f.greet(p, l, redirected, admin, stdout)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { _ = p.Watch(watching) }() // ends with watching

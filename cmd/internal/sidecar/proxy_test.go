@@ -60,6 +60,11 @@ func TestProxyTellsAllBadFlagsAtOnce(t *testing.T) {
 		{"examples/policy.yaml --gateway", []string{
 			`"examples/policy.yaml" is not a flag; the policy file goes after -c`, "no policy file: name one with -c",
 		}},
+		{"-c p.yaml --listen unix:@a --admin unix:/" + strings.Repeat("x", 103), []string{
+			`--listen "unix:@a" is not the address of a Unix socket: write unix: and a path of at most 103 bytes`,
+			`--admin "unix:/` + strings.Repeat("x", 103) + `" is not the address of a Unix socket: write unix: and a path of ` +
+				"at most 103 bytes that begins with /, and perhaps ?mode=0660",
+		}},
 		{"-c p.yaml --listne :1 --colour red --admn=off -x --listen 15001",
 			[]string{"--listne is not a flag; did you mean --listen?", "--colour is not a flag\n",
 				"--admn is not a flag; did you mean --admin?", "-x is not a flag\n",
@@ -87,8 +92,8 @@ func TestProxyTellsAllBadFlagsAtOnce(t *testing.T) {
 			`--access-log "some" is not known: write errors, all or off`, `--log-format "xml" is not known: write text or json`,
 		}},
 		{"-c p.yaml --listen on --admin here", []string{
-			`--listen "on" is not an address: write host:port, for example 127.0.0.1:15001, or off`,
-			`--admin "here" is not an address: write host:port, for example 127.0.0.1:15000, or off`,
+			`--listen "on" is not an address: write host:port, for example 127.0.0.1:15001, unix:/PATH, or off`,
+			`--admin "here" is not an address: write host:port, for example 127.0.0.1:15000, unix:/PATH, or off`,
 		}},
 		{"-c p.yaml --listen= --admin 127.0.0.1:65536", []string{
 			`--listen "" is not an address`, `--admin "127.0.0.1:65536" is not an address`,
@@ -105,6 +110,17 @@ func TestProxyTellsAllBadFlagsAtOnce(t *testing.T) {
 		}},
 		{"-c p.yaml --admin-client-ca ca.pem", []string{"--admin-tls-cert is missing: "}},
 		{"-c p.yaml --admin-tls-cert c.pem", []string{"--admin-tls-key is missing: --admin-tls-cert needs it"}},
+		{"-c p.yaml --listen unix:run/s --listen-tls-key k.pem --tls-min-version 1.3", []string{
+			`--listen "unix:run/s" is not the address of a Unix socket`,
+			"--listen-tls-cert is missing: --listen-tls-key and --listen-client-ca need it",
+			`--tls-min-version "1.3" is not known: write TLSv1.2 or TLSv1.3`,
+		}},
+		{"-c p.yaml --listen-tls-cert c.pem --proxy-protocol", []string{
+			"--listen-tls-key is missing: --listen-tls-cert needs it",
+			"--proxy-protocol needs --trusted-peers: write the addresses of those who send PROXY headers",
+		}},
+		{"-c p.yaml --tls-min-version TLSv1.3", []string{
+			"--tls-min-version has no effect: it needs --listen-tls-cert or --admin-tls-cert"}},
 		{"-c p.yaml --listen --gateway --admin", []string{"--listen needs a value", "--admin needs a value"}},
 		{"-c --gateway --log-format yaml", []string{
 			"-c needs a value", "no policy file: ", `--log-format "yaml" is not known`,
@@ -156,6 +172,9 @@ func TestProxyHelpTellsTheDefaults(t *testing.T) {
 		about, _, _ = strings.Cut(about, "\n  -")
 		about = strings.Join(strings.Fields(about), " ")
 		said := f.DefValue
+		if f.Name == "proxy-uid" {
+			said = "this user" // whoever starts the proxy
+		}
 		if d, ok := f.Value.(flag.Getter).Get().(time.Duration); ok {
 			said = regexp.MustCompile(`m0s$`).ReplaceAllString(d.String(), "m")
 		}
@@ -331,7 +350,7 @@ func TestProxyWarnsOfAnAdminPageThatOthersReach(t *testing.T) {
 	} {
 		var out, logged bytes.Buffer
 		slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
-		new(proxyFlags).greet(p, at{"127.0.0.1:15001"}, at{addr}, &out)
+		new(proxyFlags).greet(p, at{"127.0.0.1:15001"}, nil, at{addr}, &out)
 		if warned := strings.Contains(logged.String(), "the admin page can be reached from other machines"); warned != warns {
 			t.Errorf("admin on %s: it logged %q", addr, logged.String())
 		}
@@ -430,6 +449,11 @@ func TestCommandsOfTheReadmeAreTrue(t *testing.T) {
 			if err != nil || f.config.Policy != policy || !strings.Contains(comment, "listens on "+f.listen) {
 				t.Errorf("%s: %v, %+v", command, err, f)
 			}
+		case strings.HasPrefix(command, "go run ./cmd/abate run "): // which launch's tests run
+			file, program := words[5], words[len(words)-1]
+			if _, err := os.Stat(program); err != nil || file != policy {
+				t.Errorf("%s: %v", command, err)
+			}
 		case strings.HasPrefix(command, "curl -x http://"+flags.listen+" http://"):
 			to, err := url.Parse(words[3])
 			if err != nil || !strings.Contains(comment, "http_proxy=http://"+flags.listen) {
@@ -448,7 +472,7 @@ func TestCommandsOfTheReadmeAreTrue(t *testing.T) {
 		}
 		kinds[words[0]]++
 	}
-	if kinds["python3"] != 2 || kinds["go"] != 2 || kinds["curl"] < 5 {
+	if kinds["python3"] != 2 || kinds["go"] != 3 || kinds["curl"] < 5 {
 		t.Errorf("commands: %v", kinds)
 	}
 	for _, m := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(section, -1) {

@@ -70,6 +70,8 @@ args:
   - ":{{ .Values.sidecar.adminPort }}"
   - --drain-timeout
   - {{ .Values.sidecar.drainSeconds }}s
+  - --strangers
+  - {{ .Values.sidecar.strangers }}
   - --log-format
   - json
 ports:

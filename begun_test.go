@@ -1,0 +1,93 @@
+package abate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/bulkhead"
+	"github.com/abate-go/abate/policy/throttle"
+)
+
+// A service that answers with streams, which last for hours, is neither silent nor slow: whoever comes later is let in
+// at once.
+func TestStreamsThatLastAreNoSilence(t *testing.T) {
+	slow := breaker.Config{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 100 * ms, MinimumNumberOfCalls: 10}
+	for name, p := range map[string]abate.Policy{
+		"the default":         abate.DefaultPolicy(),
+		"slow calls":          {CircuitBreaker: slow},
+		"a throttle":          {Throttle: throttle.Config{K: 1.5, MinimumNumberOfCalls: 10}},
+		"an adaptive limit":   {Bulkhead: bulkhead.Config{Limit: bulkhead.AdaptiveLimit}},
+		"that holds its body": {Bulkhead: bulkhead.Config{Limit: bulkhead.AdaptiveLimit, HoldDuringBody: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.Rand = func() uint64 { return 0 } // the draw with which a throttle refuses first
+			g := guard(t, p)
+			calls := make([]core.Call, 200)
+			now := time.Hour
+			for i := range calls {
+				c := &calls[i]
+				if step := g.Begin(c, now, now+time.Minute); step.Action != core.Attempt {
+					t.Fatalf("stream %d: %+v, %+v", i, step, g.StateAt(now).Breaker)
+				}
+				core.AnswerBegan(c, now+5*ms)
+				now += 50 * ms // the last one begins after ten seconds
+			}
+			for i := range calls {
+				if step := calls[i].AttemptDone(now, 0, abate.Outcome{}); step.Action != core.Finish || step.Err != nil {
+					t.Fatalf("the end of stream %d: %+v", i, step)
+				}
+			}
+			st := g.StateAt(now)
+			if st.Breaker.State != breaker.Closed || st.Bulkhead.InFlight != 0 || st.Throttle.Waiting != 0 {
+				t.Errorf("at last: %+v", st)
+			}
+		})
+	}
+}
+
+// How long a stream lasts is not how long an answer takes: a call with less time than that is tried again.
+func TestHowLongAStreamLastsIsNotWhatAnAttemptTakes(t *testing.T) {
+	g := guard(t, abate.Policy{Retry: abate.Retry{MaxRetries: 1}})
+	now := time.Hour
+	for range 20 {
+		var c core.Call
+		g.Begin(&c, now, now+24*time.Hour)
+		core.AnswerBegan(&c, now+5*ms)
+		now += time.Hour
+		c.AttemptDone(now, 0, abate.Outcome{})
+	}
+	var c core.Call
+	g.Begin(&c, now, now+5*time.Second)
+	step := c.AttemptDone(now+ms, 0, abate.Outcome{Class: abate.Failure, Err: errDown})
+	if step.Action != core.Sleep && step.Action != core.Attempt {
+		t.Errorf("a failure with five seconds left: %+v", step)
+	}
+}
+
+// A stream that breaks off is a failure in the end. What its caller has of it cannot be taken back, so it is the last
+// attempt.
+func TestAStreamThatBreaksOffIsAFailure(t *testing.T) {
+	g := guard(t, abate.Policy{Retry: abate.Retry{MaxRetries: 3}, CircuitBreaker: breaker.Config{FailureThreshold: 3}})
+	now := time.Hour
+	for i := range 3 {
+		if st := g.StateAt(now).Breaker; st.State != breaker.Closed {
+			t.Fatalf("after %d: %+v", i, st)
+		}
+		var c core.Call
+		g.Begin(&c, now, core.NoDeadline)
+		core.AnswerBegan(&c, now+5*ms)
+		core.AnswerBegan(&c, now+6*ms) // which does nothing
+		now += 10 * ms
+		step := c.AttemptDone(now, 0, abate.Outcome{Class: abate.Failure, Err: errDown})
+		if step.Action != core.Finish || step.Err != errDown {
+			t.Fatalf("the end of stream %d: %+v", i, step)
+		}
+		c.AnswerEnded(now, errDown) // which does nothing
+	}
+	if st := g.StateAt(now).Breaker; st.State != breaker.Open || st.Calls > 3 {
+		t.Errorf("after three: %+v", st)
+	}
+}

@@ -1,0 +1,54 @@
+//go:build unix
+
+package launch
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"unsafe"
+)
+
+// passed are the signals that the program gets.
+var passed = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+	syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT}
+
+// toEnd is the signal that asks a program to end.
+var toEnd os.Signal = syscall.SIGTERM
+
+// fromTerminal reports whether a terminal sends a signal to all processes of the group that has it.
+func fromTerminal(s os.Signal) bool {
+	return s == os.Interrupt || s == syscall.SIGQUIT || s == syscall.SIGWINCH || s == syscall.SIGHUP
+}
+
+// hasTerminal reports whether standard input is a terminal which this process's group has.
+func hasTerminal() bool {
+	var group int32
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, os.Stdin.Fd(), uintptr(syscall.TIOCGPGRP),
+		uintptr(unsafe.Pointer(&group)))
+	return errno == 0 && int(group) == syscall.Getpgrp()
+}
+
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// signal sends a signal to the program, and to all that are in its group.
+func (c *child) signal(s os.Signal) error {
+	pid := c.cmd.Process.Pid
+	if c.alone {
+		return syscall.Kill(-pid, s.(syscall.Signal))
+	}
+	if s == os.Kill {
+		for other := range tree(pid) {
+			_ = syscall.Kill(other, syscall.SIGKILL) // it may have ended
+		}
+	}
+	return c.cmd.Process.Signal(s)
+}
+
+// codeOf is the exit code of a program, as shells have it: 128 and the number of the signal that ended it.
+func codeOf(s *os.ProcessState) int {
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal())
+	}
+	return s.ExitCode()
+}

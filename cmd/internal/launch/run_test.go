@@ -1,0 +1,284 @@
+package launch_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/cmd/internal/clitest"
+	"github.com/abate-go/abate/cmd/internal/launch"
+	"github.com/abate-go/abate/internal/needs"
+)
+
+// childWay is set in a process of this binary that a test has started as a program.
+const childWay = "ABATE_TEST_RUN_CHILD"
+
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(childWay); addr != "" {
+		bypass(addr)
+		return
+	}
+	os.Exit(clitest.Main(m))
+}
+
+// bypass is a program whose client looks at no proxy: it holds a connection until it is told to end.
+func bypass(addr string) {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		os.Exit(3)
+	}
+	<-told
+	c.Close()
+	os.Exit(5)
+}
+
+// said is an output that is read while it is written.
+type said struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// run runs the command until its program ends, which it is told to once ready is true.
+func run(t *testing.T, ready func(out, errs string) bool, args ...string) (code int, out, errs string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var o, e said
+	done := make(chan int, 1)
+	go func() { done <- launch.Clients{}.RunCommand(ctx, args, &o, &e) }()
+	if ready != nil {
+		clitest.Eventually(t, "the program is ready; it said "+e.String(), func() bool {
+			return ready(o.String(),
+				e.String())
+		})
+		cancel()
+	}
+	code = <-done
+	return code, o.String(), e.String()
+}
+
+func policyFor(t *testing.T, url string) string {
+	t.Helper()
+	return clitest.Put(t, "policy.yaml", "services:\n  pay: {upstreams: [\""+url+"\"]}\n"+
+		"  other: {upstreams: [\"http://other.test\"]}\n")
+}
+
+func serving(t *testing.T) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s via %v", r.URL.Path, r.Header["Via"] != nil)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestExitCodeIsTheProgramsOwn(t *testing.T) {
+	policy := policyFor(t, "http://127.0.0.1:1")
+	for line, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 137} {
+		code, _, errs := run(t, nil, "-c", policy, "--", "sh", "-c", line)
+		if code != want || !strings.Contains(errs, "no call went through the proxy") {
+			t.Errorf("%s: code %d, want %d; it said %s", line, code, want, errs)
+		}
+	}
+	if code, _, errs := run(t, nil, "-c", policy, "--", "/nothing/here"); code != 127 || !strings.Contains(errs,
+		"/nothing/here") {
+		t.Errorf("a program that is not there: %d %s", code, errs)
+	}
+}
+
+func TestWhatIsWrongWithTheWordsIsSaidAtOnce(t *testing.T) {
+	code, _, errs := run(t, nil, "--grace", "0s", "--strangers", "perhaps", "--env", "1A=x", "--env", "A=x", "--env",
+		"A=y", "--admin", "nowhere", "node", "app.js")
+	for _, want := range []string{"--grace", "--strangers", "NAME=SERVICE", "A is given twice", "--admin",
+		"write -- before the program",
+		"no policy file"} {
+		if code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("code %d without a word of %s: %s", code, want, errs)
+		}
+	}
+	code, _, errs = run(t, nil, "-c", policyFor(t, "http://127.0.0.1:1"), "--env", "A=nobody", "--", "true")
+	if code != 1 || !strings.Contains(errs, "nobody") || !strings.Contains(errs, "pay, other") {
+		t.Errorf("a service that is not there: %d %s", code, errs)
+	}
+}
+
+func TestProgramIsToldToEndAndKilledIfItDoesNot(t *testing.T) {
+	policy := policyFor(t, "http://127.0.0.1:1")
+	ready := func(out, _ string) bool { return strings.Contains(out, "ready") }
+	code, _, errs := run(t, ready, "-c", policy, "--", "sh", "-c",
+		`trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done`)
+	if code != 9 || strings.Contains(errs, "killed") {
+		t.Errorf("one that obeys: %d %s", code, errs)
+	}
+	code, _, errs = run(t, ready, "-c", policy, "--grace", "100ms", "--", "sh", "-c",
+		`trap "" TERM; echo ready; while :; do sleep 0.05; done`)
+	if code != 137 || strings.Count(errs, "has not ended within 100ms of SIGTERM (--grace): killed") != 1 {
+		t.Errorf("one that does not: %d %s", code, errs)
+	}
+}
+
+func TestSilenceAndBypassAreSaid(t *testing.T) {
+	launch.SetPatience(t, time.Millisecond)
+	url := serving(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childWay, strings.TrimPrefix(url, "http://"))
+	want := []string{"no call has come through the proxy in 1ms", "pay: the program is connected to " +
+		strings.TrimPrefix(url, "http://") +
+		" by itself"}
+	code, _, errs := run(t, func(_, errs string) bool {
+		return strings.Contains(errs, want[0]) && strings.Contains(errs, want[1])
+	}, "-c", policyFor(t, url), "--", self)
+	if code != 5 || !strings.Contains(errs, "pay: none: the program did not use the proxy; it was connected to ") ||
+		!strings.Contains(errs, "other: none: ") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
+
+func TestCallsAreCountedAndStrangersToo(t *testing.T) {
+	needs.Program(t, "curl")
+	url, stranger := serving(t), serving(t)
+	line := `curl -sS $MINE/a $ABATE_URL_PAY/b ` + url + `/c && curl -sS ` + stranger +
+		`/d && curl -sS -x $http_proxy $MINE/e`
+	code, out, errs := run(t, nil, "-c", policyFor(t, url), "--env", "MINE=pay", "--", "sh", "-c", line)
+	if code != 0 || out != "/a via true/b via true/c via true/d via true/e via true" {
+		t.Errorf("code %d: %s", code, out)
+	}
+	for _, want := range []string{"pay: 4 calls\n", "other: none: ",
+		"not in the policy file, so not guarded: 1 call to " + stranger + " (1)"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("without %q: %s", want, errs)
+		}
+	}
+	_, _, errs = run(t, nil, "-c", policyFor(t, url), "--", "curl", "-sS", stranger+"/d")
+	if strings.Contains(errs, "no call went through the proxy") ||
+		!strings.Contains(errs, "no call to a service of the policy file went through the proxy") {
+		t.Errorf("a call to a stranger only: %s", errs)
+	}
+	code, out, errs = run(t, nil, "-c", policyFor(t, url), "--strangers", "refuse", "--", "sh", "-c",
+		"curl -sS "+stranger+"/d")
+	if code != 0 || !strings.Contains(out, "no-route") {
+		t.Errorf("refused: %d %s %s", code, out, errs)
+	}
+}
+
+// past runs a program that starts this binary in some way, which calls the service of the policy without the proxy,
+// until that is said.
+func past(t *testing.T, addr, policy, line string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childWay, addr)
+	want := "pay: the program is connected to " + addr + " by itself"
+	_, _, errs := run(t, func(_, errs string) bool { return strings.Contains(errs, want) }, "-c", policy, "--", "sh", "-c",
+		line, self)
+	if !strings.Contains(errs, "pay: none: the program did not use the proxy; it was connected to "+addr) {
+		t.Errorf("%s: %s", line, errs)
+	}
+}
+
+func TestDaemonThatGoesPastTheProxyIsSeen(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // nobody tells who is connected to what
+	}
+	url := serving(t)
+	past(t, strings.TrimPrefix(url, "http://"), policyFor(t, url), `("$0" &); while :; do sleep 0.05; done`)
+}
+
+func TestEndpointThatWasDiscoveredIsWatchedToo(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // nobody tells who is connected to what
+	}
+	addr := strings.TrimPrefix(serving(t), "http://")
+	list := clitest.Put(t, "targets.json", `[{"targets": ["`+addr+`"]}]`)
+	past(t, addr, clitest.Put(t, "policy.yaml", "services:\n  pay: {upstreams: [\"http://pay.test\"], discovery: "+
+		"{type: file, path: \""+list+"\"}}\n"), `exec "$0"`)
+}
+
+// And what it takes away was called all the same.
+func TestServiceThatAReloadBringsIsCounted(t *testing.T) {
+	needs.Program(t, "curl")
+	url := serving(t)
+	policy, other := policyFor(t, url), strings.Replace(url, "127.0.0.1", "localhost", 1)
+	loaded := false
+	_, _, errs := run(t, func(out, _ string) bool {
+		if !loaded && strings.Contains(out, "begun") {
+			loaded = true
+			text := "services:\n  late: {upstreams: [\"" + other + "\"]}\n"
+			if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return strings.Contains(out, "done")
+	}, "-c", policy, "--strangers", "refuse", "--", "sh", "-c", "curl -sfo /dev/null "+url+
+		"; echo begun; until curl -sfo /dev/null "+other+"; do sleep 0.05; done; echo done; while :; do sleep 0.05; done")
+	if !strings.Contains(errs, "late: 1 call\n") || !strings.Contains(errs, "pay: 1 call\n") ||
+		strings.Contains(errs, "no call went") {
+		t.Errorf("it said %s", errs)
+	}
+}
+
+func TestWhatOutlivesTheProgramIsSaid(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // nobody tells who started what
+	}
+	code, _, errs := run(t, nil, "-c", policyFor(t, "http://127.0.0.1:1"), "--", "sh", "-c",
+		"sleep 3 >/dev/null 2>&1 & exit 4")
+	if code != 4 || !strings.Contains(errs, "what the program has started goes on (processes: 1)") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// The programs of the examples know nothing of Abate, and each of their calls comes through.
+func TestProgramsOfTheExamplesCallThroughTheProxy(t *testing.T) {
+	if testing.Short() {
+		return // Java takes seconds to start
+	}
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []struct {
+		program, file string
+		calls         int
+	}{{"node", "app.js", 12}, {"python3", "app.py", 8}, {"java", "App.java", 12}} {
+		t.Run(p.program, func(t *testing.T) {
+			needs.Program(t, p.program)
+			code, out, errs := run(t, nil, "-c", filepath.Join(root, "examples/policy.yaml"), "--", p.program,
+				filepath.Join(root, "examples/run", p.file))
+			if code != 0 || !strings.Contains(errs, fmt.Sprintf("payment-service: %d calls", p.calls)) ||
+				strings.Contains(errs, "by itself") {
+				t.Errorf("code %d\n%s\n%s", code, out, errs)
+			}
+		})
+	}
+}
