@@ -99,6 +99,25 @@ func TestAnApplicationIsTheServiceWithItsNameAndANamespace(t *testing.T) {
 	}
 }
 
+func TestWhatNobodyWroteIsNoCallOfAServiceThatAGatewayCalls(t *testing.T) {
+	retries := func(tries topology.Value[int]) topology.Policy {
+		return topology.Policy{Callees: []string{"web"}, Layer: topology.Layer{Kind: topology.SidecarOut,
+			Repeats: []topology.Repeat{{On: []topology.Outcome{topology.Refused}, Tries: tries}}}}
+	}
+	byDefault, written := topology.DefaultOf(3, "Istio", topology.Position{}), topology.Write(3, topology.Position{})
+	gateway := []topology.Call{{From: "edge", To: "web", Layers: []topology.Layer{layer(topology.Gateway, "g")}}}
+	for i, c := range []struct {
+		tries topology.Value[int]
+		calls []topology.Call
+		want  int
+	}{{byDefault, gateway, 1}, {written, gateway, 2}, {byDefault, nil, 1}} {
+		joined, _ := topology.Form{Calls: c.calls, Policies: []topology.Policy{retries(c.tries)}}.Join()
+		if len(joined.Calls) != c.want {
+			t.Errorf("case %d: %d calls, want %d", i, len(joined.Calls), c.want)
+		}
+	}
+}
+
 func TestAShortNameIsThatOfTheCallersNamespaceFirst(t *testing.T) {
 	f := topology.Form{Services: []topology.Service{{Name: "edge.a", Aliases: []string{"edge"}}, {Name: "api.a"},
 		{Name: "api.b"}, {Name: "api"}, {Name: "db"}},

@@ -6,6 +6,25 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
+// A developer calls localhost through a forwarded port of the gateway; no service does.
+func TestLocalhostAtAGatewayIsNoHostOfTheMesh(t *testing.T) {
+	for host, want := range map[string]int{"localhost": 0, "web": 1} {
+		f := read(t, "", `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: [`+host+`]
+  gateways: [public]
+  http:
+  - route: [{destination: {host: web}}]
+    timeout: 3s
+`)
+		if len(f.Remarks) != want {
+			t.Errorf("%s: %+v", host, f.Remarks)
+		}
+	}
+}
+
 // TestASidecarSendsAPublicNameToTheDestinationAndNotToTheGateway has a route that the gateway and all sidecars know.
 func TestASidecarSendsAPublicNameToTheDestinationAndNotToTheGateway(t *testing.T) {
 	for _, hosts := range []string{"[shop.example.com, web]", "[shop.example.com]"} {
