@@ -1,6 +1,8 @@
 package audit_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,7 +36,12 @@ func TestAFixWritesNoNumberThatTheProductRefuses(t *testing.T) {
 	for _, c := range []struct{ name, file, text, want string }{
 		{"istio", "vs.yaml", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: s}\n" +
 			"spec:\n  hosts: [a]\n  http:\n  - route: [{destination: {host: a}}]\n    timeout: 9s\n" +
-			"    retries:\n      attempts: 9\n      perTryTimeout: 1s\n      retryOn: 5xx\n", "attempts: 1"},
+			"    retries:\n      attempts: 9\n      perTryTimeout: 1s # a second\n      retryOn: 5xx\n",
+			"    retries:\n      attempts: 0\n       # a second\n"},
+		{"istio in braces", "vs.yaml", "apiVersion: networking.istio.io/v1\nkind: VirtualService\n" +
+			"metadata: {name: a, namespace: s}\nspec:\n  hosts: [a]\n  http:\n  - route: [{destination: {host: a}}]\n" +
+			"    retries: {perTryTimeout: 1s, attempts: 9, retryOn: \"5xx,reset\"} # why\n",
+			"    retries: { attempts: 0} # why\n"},
 		{"istio alone", "vs.yaml", "apiVersion: networking.istio.io/v1\nkind: VirtualService\n" +
 			"metadata: {name: a, namespace: s}\nspec:\n  hosts: [a]\n  http:\n  - route: [{destination: {host: a}}]\n" +
 			"    retries:\n      attempts: 9\n", "attempts: 0"},
@@ -111,7 +118,7 @@ func TestAPathThatNoNumberShortensHidesNoOther(t *testing.T) {
 
 func TestALargeFormIsNotLookedAtToTheEndAndThatIsSaid(t *testing.T) {
 	var calls []string
-	for i := range 400 {
+	for i := range 250 {
 		n := strconv.Itoa(i)
 		calls = append(calls, "- {from: a"+n+", to: b"+n+", layers: [{kind: client, repeats: [{on: [refused], tries: 20}]}]}")
 	}
@@ -122,5 +129,14 @@ func TestALargeFormIsNotLookedAtToTheEndAndThatIsSaid(t *testing.T) {
 	}
 	if !r.Unfinished || len(r.Changes) < 10 || !strings.Contains(text.String(), "not all paths were looked at") {
 		t.Errorf("unfinished %t, %d changes", r.Unfinished, len(r.Changes))
+	}
+}
+
+func TestAPrometheusThatDoesNotAnswerIsOneError(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	_, err := audit.Prometheus(t.Context(), nil, server.URL, "5m")
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), server.URL+" does not answer") {
+		t.Errorf("%v", err)
 	}
 }

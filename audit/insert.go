@@ -82,16 +82,7 @@ func (in *inserts) quiet(e Edit) bool {
 	q := question{at: e.At}
 	if _, asked := in.known[q]; !asked {
 		in.known[q] = nil
-		before := importer.File{Name: e.At.File, Data: in.files[e.At.File]}
-		most, counted := in.remarks[e.At.File]
-		if !counted {
-			was, _ := importer.Read([]importer.File{before}, in.assume)
-			most = len(was.Remarks)
-			in.remarks[e.At.File] = most
-		}
-		changed, left := Apply([]importer.File{before}, []Edit{e})
-		is, _ := importer.Read(changed, in.assume)
-		if len(left) == 0 && len(is.Remarks) <= most {
+		if in.same([]Edit{e}) {
 			in.known[q] = &e
 		}
 	}

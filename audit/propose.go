@@ -19,11 +19,12 @@ var least = map[string]int{"grpc": 2}
 // setting is one number in a file that says how often something is tried, or that the file leaves out, and the places
 // of the form where it holds.
 type setting struct {
-	edit  Edit
-	tries int // before
-	to    int
-	layer *topology.Layer // one that it is of
-	rules []rule
+	edit   Edit
+	beside []Edit // what has to go with it
+	tries  int    // before
+	to     int
+	layer  *topology.Layer // one that it is of
+	rules  []rule
 }
 
 // rule is a number of tries in a form, and how many more they are than the file says.
@@ -60,6 +61,10 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 			e := s.edit
 			e.Why = fmt.Sprintf("%s: %s tries become %d", layerName(s.layer), times(float64(s.tries)), s.to)
 			r.Changes = append(r.Changes, e)
+			for _, b := range s.beside {
+				b.Why = layerName(s.layer) + ": beside 0 nothing else may stand"
+				r.Changes = append(r.Changes, b)
+			}
 			s.set(s.to)
 		}
 		a = after
@@ -185,16 +190,22 @@ func (p *plan) edit(l *topology.Layer, r *topology.Repeat, to int) (Edit, bool) 
 	return p.inserts.edit(l.Product, p.place(l, r), to)
 }
 
-// fewest returns the change to the fewest tries that a product takes, and how many these are. Some refuse a policy that
-// is switched off, or mean something else by its 0: Istio, while other keys stand beside it, Polly, Contour. One retry
-// is left then.
-func (p *plan) fewest(l *topology.Layer, r *topology.Repeat) (Edit, int, bool) {
-	for to := max(1, least[l.Product]); to <= 2 && to < r.Tries.Or(0); to++ {
-		if e, ok := p.edit(l, r, to); ok {
-			return e, to, true
+// fewest returns the change to the fewest tries that a product takes, what has to go with it, and how many these are.
+// Some refuse a policy that is switched off, or mean something else by its 0: Polly, Contour. One retry is left then.
+// Istio takes a 0 if nothing stands beside it.
+func (p *plan) fewest(l *topology.Layer, r *topology.Repeat) (e Edit, beside []Edit, to int, ok bool) {
+	for to = max(1, least[l.Product]); to <= 2 && to < r.Tries.Or(0); to++ {
+		if e, ok = p.edit(l, r, to); ok {
+			return e, nil, to, true
+		}
+		if e.Old == "" {
+			continue
+		}
+		if beside = p.inserts.beside(l.Product, e); len(beside) > 0 {
+			return e, beside, to, true
 		}
 	}
-	return Edit{}, 0, false
+	return Edit{}, nil, 0, false
 }
 
 // places returns where the numbers of a path's layers stand.
@@ -247,13 +258,13 @@ func (p *plan) settings(form *topology.Form, onPath map[topology.Position]bool) 
 				if !onPath[at] {
 					continue
 				}
-				e, to, editable := p.fewest(l, rep)
+				e, beside, to, editable := p.fewest(l, rep)
 				if !editable {
 					continue
 				}
 				s := byPlace[at]
 				if s == nil {
-					s = &setting{edit: e, to: to, layer: l, tries: ruled(l, rep).Tries.V}
+					s = &setting{edit: e, beside: beside, to: to, layer: l, tries: ruled(l, rep).Tries.V}
 					byPlace[at] = s
 					all = append(all, s)
 				}

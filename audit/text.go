@@ -174,7 +174,7 @@ func (t *textual) changes(r *Result) {
 		return
 	}
 	if len(r.Changes) > 0 {
-		t.line("The smallest change: %s.", count(len(r.Changes), "number"))
+		t.line("The smallest change: %s.", count(len(r.Changes), "edit"))
 		for _, e := range r.Changes {
 			t.line("    %s: %s  (%s)", e.At, e, e.Why)
 		}
