@@ -31,7 +31,11 @@ type Result struct {
 	Changes  []Edit    // the smallest changes that make the worst path short
 	Diff     string    // the same as a unified diff
 	After    *Worst    // the worst path with the changes made
-	Left     []string  // changes that would help and that no number in a file stands for
+	// Unfinished reports that the search for changes ended before all paths were looked at, because the form is large.
+	Unfinished bool
+	// Left are the retries on the worst path that are left: no number in a file can be changed for them, or it is as small
+	// as it may be.
+	Left []string
 
 	assume source.Assume
 	fixed  topology.Form // with the changes made

@@ -53,6 +53,13 @@ func Collect(ctx context.Context, paths []string, stdin io.Reader, progress func
 	return c.files, errors.Join(c.errs...)
 }
 
+// missing is a path that was named and is not there.
+type missing string
+
+func (m missing) Error() string { return string(m) + ": there is no such file or folder" }
+
+func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
+
 type collecting struct {
 	ctx      context.Context
 	progress func(int)
@@ -69,6 +76,8 @@ func (c *collecting) path(root string) {
 		switch {
 		case c.ctx.Err() != nil:
 			return filepath.SkipAll
+		case path == root && errors.Is(err, fs.ErrNotExist):
+			c.errs = append(c.errs, missing(filepath.Clean(root)))
 		case err != nil:
 			c.errs = append(c.errs, err)
 		case d.IsDir():

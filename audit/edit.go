@@ -16,14 +16,17 @@ import (
 // and order stay.
 type Edit struct {
 	At       topology.Position
-	Old, New string // Old is empty where New is added before At; New may then have line ends
+	Old, New string // Old is empty where New is added before At, which may have line ends; New is where Old is removed
 	Why      string // in words: "sidecar of orders: 3 tries become 1"
 }
 
 // String is the edit in one line: "3 → 1", "retries: 0 is added".
 func (e Edit) String() string {
-	if e.Old == "" {
+	switch {
+	case e.Old == "":
 		return strings.Trim(e.New, " ,\r\n") + " is added"
+	case e.New == "":
+		return strings.Trim(e.Old, " ,") + " is removed"
 	}
 	return e.Old + " → " + e.New
 }
@@ -126,6 +129,9 @@ func replace(lines []string, e Edit) bool {
 	rest, ok := strings.CutPrefix(after, e.Old)
 	if ok {
 		lines[e.At.Line-1] = before + quote + e.New + rest
+	}
+	if ok && e.New == "" && strings.TrimSpace(lines[e.At.Line-1]) == "" {
+		lines[e.At.Line-1] = "" // nothing is left of the line
 	}
 	return ok
 }

@@ -166,9 +166,9 @@ var absent = [][4]string{
 	{"eg.yaml", "edge", traffic("  retry: {}\n"), "  retry: {numRetries: 0}\n"},
 	{"eg.yaml", "edge", traffic("  retry: # why\n    perRetry: {timeout: 1s}\n  timeout: {http: {requestTimeout: 2s}}\n"),
 		"  retry: # why\n    perRetry: {timeout: 1s}\n    numRetries: 0\n  timeout"},
-	{"route.yaml", "edge", edge("eg", "    retry: {codes: [503]}\n"), "    retry: {attempts: 0, codes: [503]}\n"},
-	{"route.yaml", "edge", edge("istio", "    retry:\n      codes: [503]\n"), "      codes: [503]\n      attempts: 0\n"},
-	{"route.yaml", "edge", edge("istio", ""), "port: 8080}]\n    retry: {attempts: 0}\n"},
+	{"route.yaml", "edge", edge("eg", "    retry: {codes: [503]}\n"), "    retry: {attempts: 1, codes: [503]}\n"},
+	{"route.yaml", "edge", edge("istio", "    retry:\n      codes: [503]\n"), "      codes: [503]\n      attempts: 1\n"},
+	{"route.yaml", "edge", edge("istio", ""), "port: 8080}]\n    retry: {attempts: 1}\n"},
 	{"kuma.yaml", "shop", "apiVersion: kuma.io/v1alpha1\nkind: MeshRetry\nmetadata: {name: p, namespace: kuma-system}\n" +
 		"spec:\n  targetRef: {kind: Mesh}\n  to:\n  - targetRef: {kind: MeshService, name: orders}\n    default:\n" +
 		"      grpc: {numRetries: 0}\n      http:\n        perTryTimeout: 1s\n",

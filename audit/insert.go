@@ -39,6 +39,8 @@ type inserts struct {
 	files  map[string][]byte
 	assume source.Assume
 	known  map[question]*Edit // nil where there is none
+	// remarks are how many each file has as it is, where that was counted.
+	remarks map[string]int
 }
 
 // question is a place, with what is to stand there.
@@ -73,6 +75,18 @@ func (in *inserts) edit(product string, at topology.Position, to int) (Edit, boo
 		}
 	}
 	return Edit{}, false
+}
+
+// quiet reports whether the file with an edit of a number gives nothing new to complain about.
+func (in *inserts) quiet(e Edit) bool {
+	q := question{at: e.At}
+	if _, asked := in.known[q]; !asked {
+		in.known[q] = nil
+		if in.same([]Edit{e}) {
+			in.known[q] = &e
+		}
+	}
+	return in.known[q] != nil
 }
 
 // holds reports whether the file with an edit says the number of tries where it was written, or, if that is one, no

@@ -29,6 +29,9 @@ func Prometheus(ctx context.Context, client *http.Client, address, window string
 		u := base.JoinPath("api/v1/query")
 		u.RawQuery = url.Values{"query": {q.Text}}.Encode()
 		data, err := get(ctx, client, u.String())
+		if unanswered := (*url.Error)(nil); errors.As(err, &unanswered) && len(files)+len(errs) == 0 {
+			return nil, fmt.Errorf("the Prometheus at %s does not answer: %w", address, unanswered.Err)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", q.Name, err))
 			continue

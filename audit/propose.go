@@ -19,11 +19,12 @@ var least = map[string]int{"grpc": 2}
 // setting is one number in a file that says how often something is tried, or that the file leaves out, and the places
 // of the form where it holds.
 type setting struct {
-	edit  Edit
-	tries int // before
-	to    int
-	layer *topology.Layer // one that it is of
-	rules []rule
+	edit   Edit
+	beside []Edit // what has to go with it
+	tries  int    // before
+	to     int
+	layer  *topology.Layer // one that it is of
+	rules  []rule
 }
 
 // rule is a number of tries in a form, and how many more they are than the file says.
@@ -33,58 +34,124 @@ type rule struct {
 }
 
 // Propose looks for the fewest numbers to make smaller, or to write where a default is at fault, so that one request
-// becomes no more than a few attempts: it takes the one first that shortens the worst path most, and goes on until the
-// path is short or no number is left. Retries that stand nearest to the failure are kept where there is a choice. It
-// adds the changes to the result, with a diff of the files; nothing is written.
+// becomes no more than a few attempts: it takes the one first that shortens the worst path most, and of several that
+// do the same for it the one that does most for all paths. It goes on until all paths are short or no number is left.
+// Retries that stand nearest to the failure are kept where there is a choice. It adds the changes to the result, with a
+// diff of the files; nothing is written.
 func (r *Result) Propose(files []importer.File, o lint.Options) {
 	data := make(map[string][]byte, len(files))
 	for _, f := range files {
 		data[f.Name] = f.Data
 	}
 	form := clone(r.Form)
-	p := &plan{data, inserts{files: data, assume: r.assume, known: map[question]*Edit{}}}
-	w := r.Worst
-	for w != nil && w.Most > enough && len(w.Cycle) == 0 {
-		best, after := p.step(&form, w, o)
-		if best == nil {
+	p := &plan{data: data, effort: effort, inserts: inserts{files: data, assume: r.assume, known: map[question]*Edit{},
+		remarks: map[string]int{}}}
+	a, given := lint.Amplification(form, o), map[way]bool{}
+	for len(given) < givenUp && p.effort > 0 {
+		w := worstBut(a, given)
+		if w == nil || w.Most <= enough {
 			break
 		}
-		e := best.edit
-		e.Why = fmt.Sprintf("%s: %s tries become %d", layerName(best.layer), times(float64(best.tries)), best.to)
-		r.Changes = append(r.Changes, e)
-		best.set(best.to)
-		w = after
+		best, after := p.step(&form, w, a, o)
+		if best == nil {
+			given[way{w.Service, w.Root}] = true
+			continue
+		}
+		for _, s := range best {
+			e := s.edit
+			e.Why = fmt.Sprintf("%s: %s tries become %d", layerName(s.layer), times(float64(s.tries)), s.to)
+			r.Changes = append(r.Changes, e)
+			for _, b := range s.beside {
+				b.Why = layerName(s.layer) + ": beside 0 nothing else may stand"
+				r.Changes = append(r.Changes, b)
+			}
+			s.set(s.to)
+		}
+		a = after
 	}
-	r.After, r.fixed = w, form
-	if w != nil && w.Most > enough {
+	r.After, r.fixed = worst(a), form
+	if w := r.After; w != nil && w.Most > enough {
 		r.Left = unwritten(w)
 	}
+	r.Unfinished = p.effort <= 0
 	changed, _ := Apply(files, r.Changes)
 	r.Diff = diffs(files, changed)
 }
 
-// step returns the change of the worst path's layers that leaves the shortest worst path, and that path.
-func (p *plan) step(form *topology.Form, w *Worst, o lint.Options) (*setting, *Worst) {
-	var best *setting
-	var after *Worst
-	for _, s := range p.settings(form, w) {
-		was := s.set(s.to)
-		next := worst(lint.Amplification(*form, o))
-		s.restore(was)
-		if next == nil || after == nil && next.Most < w.Most || after != nil && next.Most < after.Most {
-			best, after = s, next
-			if next == nil {
-				break
-			}
+// effort is how much is tried before Propose stops with what it has found: numbers of tries, each times the size of the
+// form. It is some seconds.
+const effort = 50_000
+
+// givenUp is for how many paths that no number can shorten others are looked at.
+const givenUp = 50
+
+// step returns the change of the layers of a path that leaves the shortest paths, and these. It is one number if one
+// does, else those of a layer and of the ones beside it together: two routes of a sidecar, two copies of a
+// configuration, of which the other goes on as before if one is changed.
+func (p *plan) step(form *topology.Form, w *Worst, a *lint.Amplified, o lint.Options) ([]*setting, *lint.Amplified) {
+	if len(w.Cycle) > 0 {
+		return nil, nil
+	}
+	var one, beside [][]*setting
+	for _, s := range p.settings(form, p.places(w)) {
+		one = append(one, []*setting{s})
+	}
+	if best, after := p.best(form, one, a, o); best != nil {
+		return best, after
+	}
+	for _, places := range p.besides(w) {
+		beside = append(beside, p.settings(form, places))
+	}
+	return p.best(form, beside, a, o)
+}
+
+// best returns the one of several changes that leaves the shortest paths, nil if none makes them shorter.
+func (p *plan) best(form *topology.Form, changes [][]*setting, a *lint.Amplified, o lint.Options) (best []*setting,
+	after *lint.Amplified,
+) {
+	least := lengthOf(a)
+	for _, change := range changes {
+		p.effort -= 1 + len(form.Calls) + len(form.Services)
+		was := make([][]topology.Value[int], len(change))
+		for i, s := range change {
+			was[i] = s.set(s.to)
+		}
+		next := lint.Amplification(*form, o)
+		for i, s := range change {
+			s.restore(was[i])
+		}
+		if n := lengthOf(next); n.below(least) {
+			best, after, least = change, next, n
 		}
 	}
 	return best, after
+}
+
+// length is how long the paths of a form are: the worst of them, and what all of them have beyond enough.
+type length struct{ worst, beyond float64 }
+
+func (l length) below(other length) bool {
+	return l.worst < other.worst || l.worst == other.worst && l.beyond < other.beyond
+}
+
+func lengthOf(a *lint.Amplified) (l length) {
+	const longest = 1e9 // of a path that nothing bounds, so that the others count beside it
+	for _, b := range a.Bounds {
+		for _, r := range b.Roots {
+			if w := worstOf(b, r); w != nil {
+				l.worst = max(l.worst, w.certain())
+				l.beyond += max(0, min(w.certain(), longest)-enough)
+			}
+		}
+	}
+	return l
 }
 
 // plan finds the numbers that can be changed.
 type plan struct {
 	data    map[string][]byte
 	inserts inserts
+	effort  int // what is left of it
 }
 
 // place returns where the number of a rule would be changed: where it is written, or the block that leaves it out, or,
@@ -115,7 +182,7 @@ func ruled(l *topology.Layer, r *topology.Repeat) *topology.Repeat {
 func (p *plan) edit(l *topology.Layer, r *topology.Repeat, to int) (Edit, bool) {
 	r = ruled(l, r)
 	if e, ok := triesEdit(p.data, r.Tries, to); ok {
-		return e, true
+		return e, to > 1 || p.inserts.quiet(e)
 	}
 	if r.Tries.Origin != topology.Default && l.Product != "nginx" {
 		return Edit{}, false
@@ -123,8 +190,26 @@ func (p *plan) edit(l *topology.Layer, r *topology.Repeat, to int) (Edit, bool) 
 	return p.inserts.edit(l.Product, p.place(l, r), to)
 }
 
-// settings returns the numbers on a path that can be made smaller, the outermost first.
-func (p *plan) settings(form *topology.Form, w *Worst) []*setting {
+// fewest returns the change to the fewest tries that a product takes, what has to go with it, and how many these are.
+// Some refuse a policy that is switched off, or mean something else by its 0: Polly, Contour. One retry is left then.
+// Istio takes a 0 if nothing stands beside it.
+func (p *plan) fewest(l *topology.Layer, r *topology.Repeat) (e Edit, beside []Edit, to int, ok bool) {
+	for to = max(1, least[l.Product]); to <= 2 && to < r.Tries.Or(0); to++ {
+		if e, ok = p.edit(l, r, to); ok {
+			return e, nil, to, true
+		}
+		if e.Old == "" {
+			continue
+		}
+		if beside = p.inserts.beside(l.Product, e); len(beside) > 0 {
+			return e, beside, to, true
+		}
+	}
+	return Edit{}, nil, 0, false
+}
+
+// places returns where the numbers of a path's layers stand.
+func (p *plan) places(w *Worst) map[topology.Position]bool {
 	onPath := map[topology.Position]bool{}
 	for _, h := range w.Hops {
 		for _, f := range h.Factors {
@@ -134,6 +219,34 @@ func (p *plan) settings(form *topology.Form, w *Worst) []*setting {
 			}
 		}
 	}
+	return onPath
+}
+
+// besides returns, for each layer of a path that repeats, where the numbers stand of all layers that are of its kind
+// and product for the same call: a request that does not meet one of them meets another.
+func (p *plan) besides(w *Worst) []map[topology.Position]bool {
+	var all []map[topology.Position]bool
+	for _, h := range w.Hops {
+		for _, f := range h.Factors {
+			if f.Times <= 1 {
+				continue
+			}
+			places := map[topology.Position]bool{}
+			for i := range h.Call.Layers {
+				if l := &h.Call.Layers[i]; l.Kind == f.Layer.Kind && l.Product == f.Layer.Product {
+					for k := range l.Repeats {
+						places[p.place(l, &l.Repeats[k])] = true
+					}
+				}
+			}
+			all = append(all, places)
+		}
+	}
+	return all
+}
+
+// settings returns the numbers at places that can be made smaller, the outermost first.
+func (p *plan) settings(form *topology.Form, onPath map[topology.Position]bool) []*setting {
 	byPlace := map[topology.Position]*setting{}
 	var all []*setting
 	for i := range form.Calls {
@@ -141,17 +254,17 @@ func (p *plan) settings(form *topology.Form, w *Worst) []*setting {
 			l := &form.Calls[i].Layers[j]
 			for k := range l.Repeats {
 				rep := &l.Repeats[k]
-				at, to := p.place(l, rep), max(1, least[l.Product])
-				if !onPath[at] || rep.Tries.Or(0) <= to {
+				at := p.place(l, rep)
+				if !onPath[at] {
 					continue
 				}
-				e, editable := p.edit(l, rep, to)
+				e, beside, to, editable := p.fewest(l, rep)
 				if !editable {
 					continue
 				}
 				s := byPlace[at]
 				if s == nil {
-					s = &setting{edit: e, to: to, layer: l, tries: ruled(l, rep).Tries.V}
+					s = &setting{edit: e, beside: beside, to: to, layer: l, tries: ruled(l, rep).Tries.V}
 					byPlace[at] = s
 					all = append(all, s)
 				}

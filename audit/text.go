@@ -174,7 +174,7 @@ func (t *textual) changes(r *Result) {
 		return
 	}
 	if len(r.Changes) > 0 {
-		t.line("The smallest change: %s.", count(len(r.Changes), "number"))
+		t.line("The smallest change: %s.", count(len(r.Changes), "edit"))
 		for _, e := range r.Changes {
 			t.line("    %s: %s  (%s)", e.At, e, e.Why)
 		}
@@ -184,8 +184,11 @@ func (t *textual) changes(r *Result) {
 		}
 		t.line("    One request then becomes %s attempts at most.", times(after))
 	}
+	if r.Unfinished {
+		t.line("    not all paths were looked at: write these changes with --fix=write, and look again")
+	}
 	for _, l := range r.Left {
-		t.line("    also repeats, and stands as a number in no file: %s", l)
+		t.line("    also repeats, and is left as it is: %s", l)
 	}
 	t.line("")
 	if r.Diff != "" {

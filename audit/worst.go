@@ -23,13 +23,18 @@ type Worst struct {
 }
 
 // worst returns the worst path of all services, nil when nothing is repeated anywhere.
-func worst(a *lint.Amplified) *Worst {
+func worst(a *lint.Amplified) *Worst { return worstBut(a, nil) }
+
+// way is from where to where requests go.
+type way struct{ service, root string }
+
+// worstBut returns the worst path but for those that were given up.
+func worstBut(a *lint.Amplified, given map[way]bool) *Worst {
 	var best *Worst
 	for _, b := range a.Bounds {
 		for _, r := range b.Roots {
-			w := &Worst{Service: b.Service, Root: r.Root, Outcome: b.Outcomes[0], Unsafe: b.Methods == topology.Unsafe,
-				Proved: r.Proved, Most: r.Worst, Known: r.Known, Cycle: b.Cycle}
-			if w.Most <= 1 || !w.Known && w.Proved <= 1 || best != nil && !w.worseThan(best) {
+			w := worstOf(b, r)
+			if w == nil || given[way{w.Service, w.Root}] || best != nil && !w.worseThan(best) {
 				continue
 			}
 			w.Hops = a.Path(b, r, true)
@@ -37,6 +42,16 @@ func worst(a *lint.Amplified) *Worst {
 		}
 	}
 	return best
+}
+
+// worstOf returns what a bound says of a root, without its path; nil if nothing is repeated on it.
+func worstOf(b lint.Bound, r lint.RootBound) *Worst {
+	w := &Worst{Service: b.Service, Root: r.Root, Outcome: b.Outcomes[0], Unsafe: b.Methods == topology.Unsafe,
+		Proved: r.Proved, Most: r.Worst, Known: r.Known, Cycle: b.Cycle}
+	if w.Most <= 1 || !w.Known && w.Proved <= 1 {
+		return nil
+	}
+	return w
 }
 
 // worseThan compares what is known: where a value could not be read, that is what is proved.

@@ -75,6 +75,22 @@ func TestAFileThatIsTooLargeIsARemark(t *testing.T) {
 	}
 }
 
+func TestAConfigurationInUTF16IsARemark(t *testing.T) {
+	utf16 := func(text string) []byte {
+		data := []byte{0xFF, 0xFE}
+		for _, c := range []byte(text) {
+			data = append(data, c, 0)
+		}
+		return data
+	}
+	form, _ := importer.Read([]importer.File{{"shop.yaml", utf16("\napiVersion: v1\n")},
+		{"notes.yaml", utf16("some: words\n")}, {"strings.rc", utf16("apiVersion: v1\n")}}, source.Assume{})
+	if len(form.Remarks) != 1 || form.Remarks[0].At.File != "shop.yaml" || !strings.Contains(form.Remarks[0].Fix,
+		"utf8") {
+		t.Errorf("remarks %+v", form.Remarks)
+	}
+}
+
 func FuzzReadNeverPanics(f *testing.F) {
 	f.Add("a.yaml", []byte(calls))
 	f.Add("b", []byte(`{"kind":"List","items":[{"kind":"ConfigMap","data":{"x":"calls: [{to: a}]"}}]}`))

@@ -67,11 +67,27 @@ func (r *reading) file(f *File, seen *Seen) {
 	switch {
 	case len(f.Data) > MaxBytes:
 		r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: topology.Position{File: f.Name, Line: 1},
-			Subject: "size", Text: fmt.Sprintf("the file has %d MiB; files of more than %d MiB are not read",
-				len(f.Data)>>20, MaxBytes>>20), Fix: "dump the routes and clusters only, or fewer traces"})
+			Subject: "size", Text: fmt.Sprintf("the file was not read: it has more than %d MiB",
+				MaxBytes>>20), Fix: "dump the routes and clusters only, or fewer traces"})
+	case isUTF16(f.Data):
+		if isConfiguration(f.Name) && known.Match(bytes.ReplaceAll(f.Data, []byte{0}, nil)) {
+			r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: topology.Position{File: f.Name, Line: 1},
+				Subject: "encoding", Text: "the file was not read: it is UTF-16, as PowerShell writes by default",
+				Fix: "write it as UTF-8: … | Out-File -Encoding utf8 FILE"})
+		}
 	case bytes.IndexByte(f.Data[:min(len(f.Data), 8000)], 0) < 0: // no binary file
 		r.text(source.Document{File: f.Name, Data: f.Data}, f.Name, seen)
 	}
+}
+
+func isUTF16(data []byte) bool {
+	return bytes.HasPrefix(data, []byte{0xFF, 0xFE}) || bytes.HasPrefix(data, []byte{0xFE, 0xFF})
+}
+
+// isConfiguration reports whether a file has the extension of a configuration.
+func isConfiguration(name string) bool {
+	ext := strings.ToLower(path.Ext(name))
+	return slices.Contains(extensions, ext) || slices.Contains(others, ext)
 }
 
 // text reads a whole file, or an embedded one. name says what kind of file it may be.

@@ -31,6 +31,7 @@ func (r *run) budget(e *edge, l *topology.Layer) {
 				"concurrent retries is %s", name(l), concurrent(m)),
 			Fix: "set a retry budget of 10 to 20 %, or a low cap", Assumptions: assumptions(l, b.Concurrent)})
 	}
+	r.generous(e, l)
 	rate, instances := r.g.rateOf(e), r.g.instances(e)
 	own, timed := r.g.services[e.to].OwnTime.Get()
 	if capped && m < manyConcurrent && !rated && rate > 0 && !math.IsInf(instances, 1) && timed {
@@ -57,6 +58,18 @@ func (r *run) budget(e *edge, l *topology.Layer) {
 			Fix:         fmt.Sprintf("lower it to %.2g per second for each instance", capacity/20/instances),
 			Assumptions: assumptions(l, b.PerSecond, r.g.services[e.to].Capacity)})
 	}
+}
+
+// generous is F403 of a budget that allows more retries than there are calls: in an outage it holds nothing back.
+func (r *run) generous(e *edge, l *topology.Layer) {
+	b := l.Budget.Ratio
+	if b.Or(0) <= 1 {
+		return
+	}
+	r.report(Finding{Rule: "F403", At: place(b, l), Subject: subject(e, l, "budget"), Effect: b.V,
+		Message: fmt.Sprintf("the retry budget of %s is %.0f %% of the calls, so it bounds nothing in an outage", name(l),
+			100*b.V),
+		Fix: "set a retry budget of 10 to 20 %", Assumptions: assumptions(l, b)})
 }
 
 func concurrent(m int) string {

@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/abate-go/abate/topology"
@@ -147,7 +148,7 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 			Message: fmt.Sprintf(message, name(l), word(by, about)), Fix: fix, Assumptions: assumptions(l, by.Tries)})
 	}
 	unsafe := !(e.call.Unsafe.Origin != topology.Absent && !e.call.Unsafe.Or(true)) && !e.call.Keyed.Or(false) &&
-		!onlySafe(l.Match.Methods)
+		!onlySafe(l.Match.Methods) && !keyed(l.Match)
 	if unsafe && l.Kind != topology.Connection && (e.call.Unsafe.Or(false) || !r.g.services[e.to].Database) {
 		r.twice(e, l)
 		list("F304", "conflicts", topology.Unsafe, is(topology.S409, topology.S4xx), "%s tries writes again after %s, "+
@@ -208,6 +209,18 @@ func (r *run) twice(e *edge, l *topology.Layer) {
 			"idempotency key")
 	}
 	r.report(one)
+}
+
+// keyed reports that a route takes only requests that have an idempotency key.
+func keyed(m topology.Match) bool {
+	for part := range strings.SplitSeq(strings.ToLower(m.Other), ", ") {
+		kind, header, _ := strings.Cut(part, " ")
+		if (kind == "headers" || kind == "header") && strings.Contains(strings.ReplaceAll(header, "-", ""),
+			"idempotencykey") {
+			return true
+		}
+	}
+	return false
 }
 
 func onlySafe(methods []string) bool {

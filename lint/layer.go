@@ -122,7 +122,7 @@ type played struct {
 func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods, weight func(extra float64) float64,
 ) state {
 	p := &played{a: a, l: l, m: a.limits(l), methods: methods}
-	if p.m.veiled || in.vague && p.m.try+p.m.all > 0 {
+	if p.m.veiled && !inTime(l, &in) || in.vague && p.m.try+p.m.all > 0 {
 		in = in.atOnce()
 		p.m = limits{}
 	}

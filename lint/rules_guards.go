@@ -15,7 +15,8 @@ var rulesOfPace = []Rule{
 		"Draw the wait at random: full jitter."},
 	{"F403", "Nothing bounds the retries of all calls together", Warning,
 		"There is no retry budget, and the cap on concurrent retries is so high that it is none (Istio lifts Envoy's cap " +
-			"of 3; Envoy Gateway sets 1024). In an outage every request is then repeated as often as its own number allows.",
+			"of 3; Envoy Gateway sets 1024), or the budget allows more retries than there are calls. In an outage every " +
+			"request is then repeated as often as its own number allows.",
 		"Measured with Envoy 1.40: fifty requests at once made 59 attempts with its default cap, 200 with the cap lifted, " +
 			"65 with a budget of 20 %.",
 		"Traffic so small that the service can take all of it several times.",

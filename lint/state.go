@@ -180,6 +180,11 @@ func either(a, b state) state {
 	return out
 }
 
+// inTime reports that a limit of a try that nobody knows ends none of its tries: all of them fail, or succeed, at once.
+func inTime(l *topology.Layer, in *state) bool {
+	return !in.vague && in.longest == 0 && !l.Overall.IsUnknown() && !unknownWait(&l.Backoff)
+}
+
 // atOnce is what is certain of a vague state inside of a limit of time: what begins at once. How it ends is not.
 func (s *state) atOnce() state {
 	n, mean := s.until(0)

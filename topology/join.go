@@ -19,12 +19,13 @@ type Found struct {
 //   - A policy that names its callers makes a call from each of them, if there is none: whoever sets retries for a
 //     dependency calls it.
 //   - A policy for every caller is added to all calls of its callee. If there is none, the callee is taken to be
-//     called from outside.
+//     called from outside; but not for what nobody wrote (of a DestinationRule, the retries that Istio adds), if a
+//     gateway calls it.
 //   - A policy for "*" or "*.shop" is added to calls between services of that namespace that have no layer of its
 //     product and kind, but not to those of a database. It makes no call.
 //   - A sidecar's policy is not added to the calls of a gateway, which is a proxy itself.
 //   - Callees and callers that no file describes become services. A service without a namespace is the one with a
-//     namespace that has its name, if there is one such.
+//     namespace that has its name, if there is one such. A callee without one is looked for in its caller's first.
 //   - Proxies of Envoy's kind answer the calls of a gRPC client with UNAVAILABLE where they would say 503.
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
 //   - A service all of whose calls pass a gateway first is that gateway: a proxy, which passes failures on as they are
@@ -130,7 +131,7 @@ func (j *joining) service(name, namespace string, at Position) (string, bool) {
 
 func (j *joining) call(c Call) {
 	from, ok := j.service(c.From, "", c.At)
-	to, known := j.service(c.To, "", c.At)
+	to, known := j.service(c.To, j.namespaceFor(c.To, from), c.At)
 	if !ok || !known || from == to && from != "" && c.PerRequest.Origin == Assumed {
 		return // a service is told its own address so that it can pass it on
 	}
@@ -142,6 +143,16 @@ func (j *joining) call(c Call) {
 		}
 	}
 	j.out.Calls = append(j.out.Calls, c)
+}
+
+// namespaceFor returns the namespace of a caller if a short name means a service there, as it does for the programs of
+// that namespace.
+func (j *joining) namespaceFor(to, from string) string {
+	_, namespace, _ := strings.Cut(from, ".")
+	if _, rule := j.names.Find(to, namespace); rule != ByNamespace {
+		return ""
+	}
+	return namespace
 }
 
 // merge adds what another file says of the same call. What is already known stays.
@@ -203,9 +214,21 @@ func (j *joining) policy(p *Policy) {
 			joined = true
 		}
 	}
-	if !joined && (len(p.Callers) == 0 || patterns(p.Callers)) {
+	if !joined && (len(p.Callers) == 0 || patterns(p.Callers)) && !(p.Layer.implicit() && j.called(to)) {
 		j.out.Calls = append(j.out.Calls, Call{To: to, At: p.Layer.At, Layers: []Layer{p.Layer}})
 	}
+}
+
+// called reports whether something calls a service.
+func (j *joining) called(to string) bool {
+	return slices.ContainsFunc(j.out.Calls, func(c Call) bool { return c.To == to })
+}
+
+// implicit reports that nobody wrote how the layer tries, nor for how long.
+func (l *Layer) implicit() bool {
+	written := func(o Origin) bool { return o == Written || o == Inherited }
+	return !written(l.PerTry.Origin) && !written(l.Overall.Origin) &&
+		!slices.ContainsFunc(l.Repeats, func(r Repeat) bool { return written(r.Tries.Origin) })
 }
 
 // callers returns the services that a policy names as callers, without those of its patterns.

@@ -99,6 +99,39 @@ func TestAnApplicationIsTheServiceWithItsNameAndANamespace(t *testing.T) {
 	}
 }
 
+func TestWhatNobodyWroteIsNoCallOfAServiceThatAGatewayCalls(t *testing.T) {
+	retries := func(tries topology.Value[int]) topology.Policy {
+		return topology.Policy{Callees: []string{"web"}, Layer: topology.Layer{Kind: topology.SidecarOut,
+			Repeats: []topology.Repeat{{On: []topology.Outcome{topology.Refused}, Tries: tries}}}}
+	}
+	byDefault, written := topology.DefaultOf(3, "Istio", topology.Position{}), topology.Write(3, topology.Position{})
+	gateway := []topology.Call{{From: "edge", To: "web", Layers: []topology.Layer{layer(topology.Gateway, "g")}}}
+	for i, c := range []struct {
+		tries topology.Value[int]
+		calls []topology.Call
+		want  int
+	}{{byDefault, gateway, 1}, {written, gateway, 2}, {byDefault, nil, 1}} {
+		joined, _ := topology.Form{Calls: c.calls, Policies: []topology.Policy{retries(c.tries)}}.Join()
+		if len(joined.Calls) != c.want {
+			t.Errorf("case %d: %d calls, want %d", i, len(joined.Calls), c.want)
+		}
+	}
+}
+
+func TestAShortNameIsThatOfTheCallersNamespaceFirst(t *testing.T) {
+	f := topology.Form{Services: []topology.Service{{Name: "edge.a", Aliases: []string{"edge"}}, {Name: "api.a"},
+		{Name: "api.b"}, {Name: "api"}, {Name: "db"}},
+		Calls: []topology.Call{{From: "edge", To: "api"}, {From: "edge", To: "db"}, {From: "api.b", To: "new"}}}
+	joined, _ := f.Join()
+	var got []string
+	for _, c := range joined.Calls {
+		got = append(got, c.From+">"+c.To)
+	}
+	if want := []string{"edge.a>api.a", "edge.a>db", "api.b>new"}; !slices.Equal(got, want) {
+		t.Errorf("calls %q, want %q", got, want)
+	}
+}
+
 func TestAProxyAnswersAClientOfGRPCWithACode(t *testing.T) {
 	proxy := topology.Layer{Kind: topology.SidecarOut, Product: "istio",
 		Answers: []topology.Answer{{After: topology.Refused, Gives: topology.S503}}}

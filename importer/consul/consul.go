@@ -144,7 +144,11 @@ func match(http source.Node) topology.Match {
 	var other []string
 	for _, kind := range []string{"Header", "QueryParam"} {
 		for _, n := range get(http, kind).Items() {
-			other = append(other, strings.ToLower(kind)+" "+get(n, "Name").Text())
+			word := strings.ToLower(kind) + " "
+			if get(n, "Invert").Text() == "true" {
+				word = "no " + word
+			}
+			other = append(other, word+get(n, "Name").Text())
 		}
 	}
 	m.Other = strings.Join(other, ", ")

@@ -110,7 +110,11 @@ func conditions(n source.Node, m topology.Match) topology.Match {
 			if h := c.Get("header"); h.Get("name").Text() == ":method" && h.Get("exact").Exists() {
 				m.Methods = append(slices.Clone(m.Methods), h.Get("exact").Text())
 			} else {
-				m.Other = strings.TrimPrefix(m.Other+", header "+h.Get("name").Text(), ", ")
+				word := ", header "
+				if h.Get("notpresent|notexact|notcontains").Text() != "" {
+					word = ", no header "
+				}
+				m.Other = strings.TrimPrefix(m.Other+word+h.Get("name").Text(), ", ")
 			}
 		case c.Get("queryParameter").Exists():
 			m.Other = strings.TrimPrefix(m.Other+", query parameter "+c.Get("queryParameter", "name").Text(), ", ")

@@ -18,9 +18,17 @@ import (
 // assumedVersion is the version whose defaults hold when nobody says which it is.
 const assumedVersion = "1.16"
 
-// Recognise reports whether a document is a Resiliency resource.
+// Recognise reports whether a document is a Resiliency resource, or a Configuration that somebody took for one.
 func Recognise(d source.Document) bool {
-	return d.Root.Get("kind").Text() == "Resiliency" && strings.HasPrefix(d.Root.Get("apiVersion").Text(), "dapr.io/")
+	if !strings.HasPrefix(d.Root.Get("apiVersion").Text(), "dapr.io/") {
+		return false
+	}
+	return d.Root.Get("kind").Text() == "Resiliency" || isMisnamed(d.Root)
+}
+
+func isMisnamed(n source.Node) bool {
+	return n.Get("kind").Text() == "Configuration" && n.Get("spec", "policies").Exists() &&
+		n.Get("spec", "targets").Exists()
 }
 
 // Read returns what the documents say: each target is a policy of the sidecars of the apps in scope.
@@ -42,7 +50,7 @@ type resiliency struct {
 func (r *resiliency) product() string { return "Dapr " + r.version.V }
 
 func (r *resiliency) subject(rest string) string {
-	return "Resiliency " + r.root.Get("metadata", "name").Text() + " " + rest
+	return r.root.Get("kind").Text() + " " + r.root.Get("metadata", "name").Text() + " " + rest
 }
 
 func (r *resiliency) policies(kind string) source.Node { return r.root.Get("spec", "policies", kind) }
@@ -50,7 +58,18 @@ func (r *resiliency) policies(kind string) source.Node { return r.root.Get("spec
 // builtIn is the retry policy of calls between apps for which no other is set.
 const builtIn = "DaprBuiltInServiceRetries"
 
+// keys of what is set for an app, an actor, or one direction of a component.
+var (
+	appKeys  = []string{"timeout", "retry", "circuitBreaker", "circuitBreakerCacheSize"}
+	partKeys = []string{"timeout", "retry", "circuitBreaker"}
+)
+
 func (r *resiliency) read() {
+	if isMisnamed(r.root) {
+		r.remark("F602", r.root.Get("kind").At(), "kind", "Dapr takes policies and targets from a Resiliency only, so all "+
+			"that this Configuration says of them does nothing", "write kind: Resiliency")
+		return
+	}
 	for _, p := range r.policies("retries").Pairs() {
 		r.form.Remarks = append(r.form.Remarks, p.Value.Unknown("Dapr", r.subject("retries."+p.Key), "policy", "duration",
 			"maxInterval", "maxRetries", "matching")...)
@@ -62,11 +81,18 @@ func (r *resiliency) read() {
 	for _, p := range r.policies("circuitBreakers").Pairs() {
 		r.form.Remarks = append(r.form.Remarks, p.Value.Unknown("Dapr", r.subject("circuitBreakers."+p.Key), "maxRequests",
 			"interval", "timeout", "trip")...)
+		r.trip(p.Key, p.Value.Get("trip"))
 	}
 	for _, t := range r.root.Get("spec", "targets", "apps").Pairs() {
+		r.unknown("targets.apps."+t.Key, t.Value, "", appKeys)
 		r.target(t.Key, "apps", t.Value, t.Name.At())
 	}
 	for _, t := range r.root.Get("spec", "targets", "components").Pairs() {
+		r.unknown("targets.components."+t.Key, t.Value, "write it below outbound: (or inbound:, for what the component "+
+			"delivers)", []string{"outbound", "inbound"})
+		for _, direction := range []string{"outbound", "inbound"} {
+			r.unknown("targets.components."+t.Key+"."+direction, t.Value.Get(direction), "", partKeys)
+		}
 		if out := t.Value.Get("outbound"); out.Exists() {
 			r.target(t.Key, "components", out, t.Name.At())
 		}
@@ -76,6 +102,42 @@ func (r *resiliency) read() {
 func (r *resiliency) remark(rule string, at topology.Position, subject, text, fix string) {
 	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: rule, At: at, Subject: r.subject(subject), Text: text,
 		Fix: fix})
+}
+
+// unknown remarks the keys of a target that Dapr does not have there. fix, if not empty, is what to do about those that
+// it has elsewhere.
+func (r *resiliency) unknown(subject string, n source.Node, fix string, known []string) {
+	for _, remark := range n.Unknown("Dapr", r.subject(subject), known...) {
+		if key := remark.Subject[strings.LastIndexByte(remark.Subject, ' ')+1:]; fix != "" && slices.Contains(partKeys, key) {
+			remark.Fix = fix
+		}
+		r.form.Remarks = append(r.form.Remarks, remark)
+	}
+}
+
+// counts are what the expression of a breaker can ask.
+var counts = []string{"requests", "totalSuccesses", "totalFailures", "consecutiveSuccesses", "consecutiveFailures"}
+
+var identifier = regexp.MustCompile(`"[^"]*"|'[^']*'|\b[A-Za-z_]\w*\b`)
+
+// trip remarks an expression that asks what Dapr does not count. Dapr takes it, but its evaluation fails each time, and
+// then the breaker stays closed. Only beside || can it hold all the same.
+func (r *resiliency) trip(name string, n source.Node) {
+	if source.Template(n.Text()) != "" || strings.Contains(n.Text(), "||") {
+		return
+	}
+	for _, word := range identifier.FindAllString(n.Text(), -1) {
+		switch word {
+		case "true", "false", "null", "in", "int", "uint", "double", "size":
+			continue
+		}
+		if strings.ContainsAny(word, `"'`) || slices.Contains(counts, word) {
+			continue
+		}
+		r.remark("F501", n.At(), "circuitBreakers."+name+" trip", "the breaker "+name+" never opens: Dapr counts no "+word+
+			", so its expression never holds", source.Meant(word, counts))
+		return
+	}
 }
 
 // target makes the policy of one app or component.

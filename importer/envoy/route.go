@@ -154,7 +154,11 @@ func match(host, m source.Node) topology.Match {
 			out.Methods = append(out.Methods, methods...)
 			continue
 		}
-		other = append(other, "header "+h.Get("name").Text())
+		word := "header "
+		if get(h, "invert_match").Text() == "true" || get(h, "present_match").Text() == "false" {
+			word = "no header "
+		}
+		other = append(other, word+h.Get("name").Text())
 	}
 	for _, q := range get(m, "query_parameters").List() {
 		other = append(other, "query parameter "+q.Get("name").Text())

@@ -32,7 +32,7 @@ func (r *reader) retry(l *topology.Layer, p parent, retry source.Node, codes []s
 	var first value[time.Duration]
 	if retry.Written() {
 		at = retry.At()
-		tries = envoywords.Or(envoywords.PlusOne(read(r, retry.Get("attempts"), source.Int)),
+		tries = envoywords.Or(r.attempts(l, retry),
 			topology.DefaultOf(1+defaultRetries, p.who, at))
 		first = read(r, retry.Get("backoff"), source.Duration)
 		if own := retry.Get("codes").Parts(","); len(own) > 0 {
@@ -79,6 +79,18 @@ func (r *reader) ofIstio(l *topology.Layer, p parent, rule source.Node) {
 	r.retry(l, p, retry, codes)
 }
 
+// attempts reads how often a rule tries, the first try counted. Its number is that of retries, and at least 1.
+func (r *reader) attempts(l *topology.Layer, retry source.Node) topology.Value[int] {
+	n := retry.Get("attempts")
+	tries := read(r, n, source.Int)
+	if retries, known := tries.Get(); known && retries == 0 {
+		r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F606", At: n.At(), Subject: l.Name + " retry attempts",
+			Text: "attempts is at least 1 in the Gateway API: Kubernetes refuses the route",
+			Fix:  "remove retry"})
+	}
+	return envoywords.PlusOne(tries)
+}
+
 // ofOthers reads what a rule says by itself. How often a product tries, and what, only the product says.
 func (r *reader) ofOthers(l *topology.Layer, rule source.Node) {
 	r.limits(l, rule, true)
@@ -100,7 +112,7 @@ func (r *reader) ofOthers(l *topology.Layer, rule source.Node) {
 	if !retry.Written() {
 		return
 	}
-	tries := envoywords.PlusOne(read(r, retry.Get("attempts"), source.Int))
+	tries := r.attempts(l, retry)
 	if tries.IsZero() {
 		tries = topology.NotKnown[int](unknown("the number of attempts"), at)
 	}

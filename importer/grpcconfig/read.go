@@ -14,14 +14,36 @@ import (
 // assumedVersion is the version of grpc-go whose defaults hold when nobody says which it is.
 const assumedVersion = "1.80"
 
+// key is a key as it is documented, and as Go programs write it: grpc-go reads a config with Go's JSON, to which a key
+// in another case is the same.
+func key(name string) string { return name + "|" + capital(name) }
+
+func capital(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
+
+// unknown returns remarks about the keys of n that gRPC does not have there.
+func unknown(n source.Node, subject string, known ...string) []topology.Remark {
+	all := slices.Clone(known)
+	for _, name := range known {
+		all = append(all, capital(name))
+	}
+	remarks := n.Unknown("gRPC", subject, all...)
+	for i := range remarks {
+		word := remarks[i].Subject[strings.LastIndexByte(remarks[i].Subject, ' ')+1:]
+		remarks[i].Fix = source.Meant(word, known)
+	}
+	return remarks
+}
+
 // Recognise reports whether a document is a service config, or a list of choices of them as DNS has it.
 func Recognise(d source.Document) bool {
 	root := d.Root
 	if items := root.Items(); len(items) > 0 {
 		root = items[0].Get("serviceConfig")
 	}
-	return root.Get("methodConfig").IsList() || root.Get("retryThrottling").IsMap() && !root.Get("kind").Exists() ||
-		root.Get("retryPolicy", "retryableStatusCodes").Exists() || root.Get("retryPolicy", "maxAttempts").Exists()
+	policy := root.Get(key("retryPolicy"))
+	return root.Get(key("methodConfig")).IsList() ||
+		root.Get(key("retryThrottling")).IsMap() && !root.Get("kind").Exists() ||
+		policy.Get(key("retryableStatusCodes")).Exists() || policy.Get(key("maxAttempts")).Exists()
 }
 
 // Read returns what the documents say. Each method that a config names becomes a policy for the callee that has the
@@ -75,17 +97,17 @@ var topKeys = []string{"methodConfig", "retryThrottling", "loadBalancingConfig",
 func (c *config) read() {
 	c.seen = map[string]bool{}
 	before := len(c.form.Policies)
-	if p := c.root.Get("retryPolicy"); p.Exists() {
+	if p := c.root.Get(key("retryPolicy")); p.Exists() {
 		c.remark("F602", p, "retryPolicy", "a retryPolicy beside methodConfig has no effect",
 			"move it into an entry of methodConfig")
 	}
-	for _, r := range c.root.Unknown("gRPC", "service config", append([]string{"retryPolicy"}, topKeys...)...) {
+	for _, r := range unknown(c.root, "service config", append([]string{"retryPolicy"}, topKeys...)...) {
 		if !strings.HasPrefix(r.Subject, "service config $") {
 			c.form.Remarks = append(c.form.Remarks, r)
 		}
 	}
 	budget := c.throttle()
-	for _, m := range c.root.Get("methodConfig").Items() {
+	for _, m := range c.root.Get(key("methodConfig")).Items() {
 		c.method(m, budget)
 	}
 	slices.SortStableFunc(c.form.Policies[before:], func(a,
@@ -112,12 +134,12 @@ func breadth(path string) int {
 
 // throttle reads the budget that all methods share.
 func (c *config) throttle() topology.Budget {
-	n := c.root.Get("retryThrottling")
+	n := c.root.Get(key("retryThrottling"))
 	if !n.Exists() {
 		return topology.Budget{}
 	}
-	b := topology.Budget{Tokens: scalar(c, n.Get("maxTokens"), source.Float), Ratio: scalar(c, n.Get("tokenRatio"),
-		source.Float)}
+	b := topology.Budget{Tokens: scalar(c, n.Get(key("maxTokens")), source.Float),
+		Ratio: scalar(c, n.Get(key("tokenRatio")), source.Float)}
 	if most, ok := b.Tokens.Get(); !b.Tokens.IsUnknown() && (!ok || most <= 0 || most > 1000) {
 		c.refuse(n, "retryThrottling maxTokens", "maxTokens must be above 0 and at most 1000", "write for example 10")
 	}
@@ -141,15 +163,15 @@ func scalar[T topology.Scalar](c *config, n source.Node, parse func(string) (T, 
 
 // method reads one entry of methodConfig.
 func (c *config) method(m source.Node, budget topology.Budget) {
-	retry, hedge := m.Get("retryPolicy"), m.Get("hedgingPolicy")
+	retry, hedge := m.Get(key("retryPolicy")), m.Get(key("hedgingPolicy"))
 	copies := topology.Hedge{}
 	if hedge.Exists() && !retry.Exists() {
 		copies = c.hedge(hedge)
 	}
 	l := topology.Layer{Kind: topology.Client, Product: "grpc", Version: c.version, At: m.At(),
-		Overall: scalar(c, m.Get("timeout"), duration), Hedge: copies, Budget: budget,
+		Overall: scalar(c, m.Get(key("timeout")), duration), Hedge: copies, Budget: budget,
 		Cancels: topology.DefaultOf(true, c.product(), m.At())}
-	c.form.Remarks = append(c.form.Remarks, m.Unknown("gRPC", "methodConfig", "name", "timeout", "retryPolicy",
+	c.form.Remarks = append(c.form.Remarks, unknown(m, "methodConfig", "name", "timeout", "retryPolicy",
 		"hedgingPolicy", "waitForReady", "maxRequestMessageBytes", "maxResponseMessageBytes", "description", "comment")...)
 	if retry.Exists() && hedge.Exists() {
 		c.remark("F603", hedge, "hedgingPolicy",
@@ -164,9 +186,9 @@ func (c *config) method(m source.Node, budget topology.Budget) {
 			return
 		}
 	}
-	names := m.Get("name").Items()
+	names := m.Get(key("name")).Items()
 	for _, name := range names {
-		service, method := name.Get("service").Text(), name.Get("method").Text()
+		service, method := name.Get(key("service")).Text(), name.Get(key("method")).Text()
 		full := "/" + service + "/" + method
 		if c.seen[full] {
 			c.refuse(name, "name "+full, full+" is named twice", "remove one")

@@ -61,14 +61,14 @@ var retryKeys = []string{"maxAttempts", "initialBackoff", "maxBackoff", "backoff
 
 // retry reads a retryPolicy. Without maxAttempts, and with a timeout, it is the dialect of Google's generated clients.
 func (c *config) retry(n source.Node, l *topology.Layer) {
-	c.form.Remarks = append(c.form.Remarks, n.Unknown("gRPC", "retryPolicy", append([]string{"perAttemptRecvTimeout"},
+	c.form.Remarks = append(c.form.Remarks, unknown(n, "retryPolicy", append([]string{"perAttemptRecvTimeout"},
 		retryKeys...)...)...)
-	l.Backoff = topology.Backoff{First: scalar(c, n.Get("initialBackoff"), duration),
-		Max:        scalar(c, n.Get("maxBackoff"), duration),
-		Multiplier: scalar(c, n.Get("backoffMultiplier"), source.Float),
+	l.Backoff = topology.Backoff{First: scalar(c, n.Get(key("initialBackoff")), duration),
+		Max:        scalar(c, n.Get(key("maxBackoff")), duration),
+		Multiplier: scalar(c, n.Get(key("backoffMultiplier")), source.Float),
 		Jitter:     topology.DefaultOf("±20%", c.product(), n.At()),
 		RetryAfter: topology.DefaultOf(true, c.product()+", which obeys the server's pushback", n.At())}
-	tries := scalar(c, n.Get("maxAttempts"), source.Int)
+	tries := scalar(c, n.Get(key("maxAttempts")), source.Int)
 	if tries.IsZero() && !l.Overall.IsZero() {
 		c.generated(n, l)
 		tries = topology.DefaultOf(topology.Unbounded, "Google's generated clients, which try until the deadline", n.At())
@@ -78,7 +78,7 @@ func (c *config) retry(n source.Node, l *topology.Layer) {
 	positive(c, n, "initialBackoff", l.Backoff.First)
 	positive(c, n, "maxBackoff", l.Backoff.Max)
 	positive(c, n, "backoffMultiplier", l.Backoff.Multiplier)
-	list := n.Get("retryableStatusCodes")
+	list := n.Get(key("retryableStatusCodes"))
 	if len(list.Items()) == 0 {
 		c.refuse(n, "retryPolicy retryableStatusCodes", "retryableStatusCodes is missing or empty",
 			`write for example ["UNAVAILABLE"]`)
@@ -101,12 +101,12 @@ func (c *config) attempts(n source.Node, tries topology.Value[int]) topology.Val
 		c.refuse(n, "retryPolicy maxAttempts", "maxAttempts is missing",
 			"write how many tries a call may make in all, 2 to 5")
 	case most < 2:
-		c.refuse(n.Get("maxAttempts"), "retryPolicy maxAttempts",
+		c.refuse(n.Get(key("maxAttempts")), "retryPolicy maxAttempts",
 			fmt.Sprintf("maxAttempts is %d, and counts the first try", most),
 			"write 2 to 5, or remove the retryPolicy")
 	case most > mostAttempts:
-		c.remark("F602", n.Get("maxAttempts"), "retryPolicy maxAttempts", fmt.Sprintf("maxAttempts %d counts as %d", most,
-			mostAttempts),
+		c.remark("F602", n.Get(key("maxAttempts")), "retryPolicy maxAttempts",
+			fmt.Sprintf("maxAttempts %d counts as %d", most, mostAttempts),
 			fmt.Sprintf("write %d, or raise the limit in the client's code", mostAttempts))
 		tries.V = mostAttempts
 	}
@@ -129,9 +129,9 @@ func (c *config) generated(n source.Node, l *topology.Layer) {
 
 // hedge reads a hedgingPolicy.
 func (c *config) hedge(n source.Node) topology.Hedge {
-	c.form.Remarks = append(c.form.Remarks, n.Unknown("gRPC", "hedgingPolicy", "maxAttempts", "hedgingDelay",
+	c.form.Remarks = append(c.form.Remarks, unknown(n, "hedgingPolicy", "maxAttempts", "hedgingDelay",
 		"nonFatalStatusCodes")...)
-	copies := scalar(c, n.Get("maxAttempts"), source.Int)
+	copies := scalar(c, n.Get(key("maxAttempts")), source.Int)
 	switch most, ok := copies.Get(); {
 	case copies.IsUnknown():
 	case !ok || most < 2:
@@ -139,7 +139,7 @@ func (c *config) hedge(n source.Node) topology.Hedge {
 	default:
 		copies.V = min(most, mostAttempts) - 1
 	}
-	delay := scalar(c, n.Get("hedgingDelay"), duration)
+	delay := scalar(c, n.Get(key("hedgingDelay")), duration)
 	if delay.IsZero() {
 		delay = topology.DefaultOf(time.Duration(0), c.product()+", which sends all copies at once", n.At())
 	}

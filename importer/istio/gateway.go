@@ -87,7 +87,8 @@ func (r *reader) checkGateways(v resource) {
 			continue
 		}
 		for _, h := range v.Spec.Get("hosts").Items() {
-			if host := h.Text(); host != "" && !strings.Contains(host, "*") && isLocal(host) && source.Template(host) == "" {
+			if host := h.Text(); host != "" && host != "localhost" && !strings.Contains(host, "*") && isLocal(host) &&
+				source.Template(host) == "" {
 				r.remark("F602", h.At(), v.String()+" host "+host, "the retries and timeouts for "+host+
 					" hold at the gateway only: calls of other services do not pass it", "add mesh to gateways")
 			}

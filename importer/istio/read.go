@@ -149,6 +149,11 @@ func (r *reader) conflict(v, other resource, h source.Node, elsewhere map[string
 // gatewaysOf returns the gateways that a VirtualService is for; "mesh" are the sidecars.
 func (v resource) gatewaysOf() []source.Node { return v.Spec.Get("gateways").List() }
 
+// atGateway reports whether a VirtualService is for a gateway, whatever else it is for.
+func (v resource) atGateway() bool {
+	return slices.ContainsFunc(v.gatewaysOf(), func(n source.Node) bool { return n.Text() != "mesh" })
+}
+
 func (v resource) inMesh() bool {
 	all := v.gatewaysOf()
 	return len(all) == 0 || slices.ContainsFunc(all, func(n source.Node) bool { return n.Text() == "mesh" })

@@ -79,8 +79,8 @@ func (r *reader) block(l *topology.Layer, block source.Node, elsewhere bool) {
 		l.Repeats = []topology.Repeat{envoywords.Off(off, "attempts: 0", off.At)}
 		if block.Get("retryOn").Exists() || block.Get("perTryTimeout").Exists() {
 			r.remark("F602", block.At(), subject,
-				"nothing is repeated, because attempts is missing or 0: the other keys do nothing",
-				"write attempts, the number of tries after the first")
+				"nothing is repeated, because attempts is missing or 0, and Istio's validation refuses other keys beside that",
+				"write attempts, the number of tries after the first, or remove the other keys")
 		}
 		return
 	}

@@ -201,6 +201,8 @@ func (x route) callees(destination string) [][]string {
 		case strings.Contains(h, "*") || source.Template(h) != "" || resolve(h, x.of.Namespace) == resolve(destination,
 			x.namespace):
 			itself = true
+		case isPublic(h) && x.of.atGateway():
+			itself = true // the name of the gateway; a sidecar that has the route too sends past it, to the destination
 		case len(hosts) == 1:
 			others = append(others, []string{source.Qualified(h, x.of.Namespace), source.Qualified(destination, x.namespace)})
 		default:

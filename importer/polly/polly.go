@@ -125,8 +125,13 @@ func (r *reader) section(d *source.Document, s section) {
 			OpenFor:      value(r, get(breaker, "BreakDuration"), timeSpan, 5*time.Second, at),
 			InsideRetry:  topology.DefaultOf(true, who, at)}}
 	tries := value(r, get(retry, "MaxRetryAttempts"), source.Int, 3, at)
-	if _, ok := tries.Get(); ok {
-		tries.V++
+	if n, ok := tries.Get(); ok {
+		if tries.V++; n == 0 {
+			r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F606", At: tries.At,
+				Subject: l.Name + " Retry MaxRetryAttempts",
+				Text:    "MaxRetryAttempts is 0, and must be at least 1: the program does not start",
+				Fix:     "switch retries off in code, where the handler is added"})
+		}
 	}
 	l.Repeats = []topology.Repeat{{On: []topology.Outcome{topology.Refused, topology.ResetUnsent, topology.ResetSent,
 		topology.Hang, topology.S500, topology.S502, topology.S503, topology.S504, topology.S429, topology.S408},

@@ -56,7 +56,7 @@ func yamlOf(whole Document) (documents []Document, remarks []topology.Remark) {
 		return []Document{whole}, nil
 	}
 	for _, d := range parts(whole) {
-		root, err := parse(d.Data)
+		root, err := parse(plainJSON(d.Data))
 		switch {
 		case err != nil:
 			remarks = append(remarks, broken(&d, err))

@@ -50,6 +50,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	var out topology.Form
 	var order []string
 	groups := map[string][]layerOfConfig{}
+	entries := map[string]map[string]bool{} // of a ConfigMap, the applications that its entries are named after
 	for i := range docs {
 		d := &docs[i]
 		key := path.Dir(d.File) + "\x00" + d.Owner + "\x00" + stem(d)
@@ -57,9 +58,19 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 			order = append(order, key)
 		}
 		groups[key] = append(groups[key], layersOf(d)...)
+		if d.Name != "" {
+			if entries[d.File] == nil {
+				entries[d.File] = map[string]bool{}
+			}
+			entries[d.File][stem(d)] = true
+		}
 	}
 	for _, key := range order {
-		read(&out, groups[key], assume)
+		named := ""
+		if d := groups[key][0].doc; len(entries[d.File]) > 1 { // the files of a config server
+			named = stem(d)
+		}
+		read(&out, groups[key], named, assume)
 	}
 	seen := map[topology.Remark]bool{} // of default filters, which all routes have
 	out.Remarks = slices.DeleteFunc(out.Remarks, func(r topology.Remark) bool {
@@ -76,7 +87,7 @@ var configFile = regexp.MustCompile(`^(application|bootstrap)(?:-([\w.-]+?))?\.(
 // have none.
 func stem(d *source.Document) string {
 	base := path.Base(cmp.Or(d.Name, d.File))
-	if configFile.MatchString(base) || d.Name != "" {
+	if configFile.MatchString(base) {
 		return ""
 	}
 	name, _, _ := strings.Cut(base, ".")
@@ -135,8 +146,9 @@ func active(expression string, profiles []string) bool {
 	return expression == ""
 }
 
-// read reads one application.
-func read(out *topology.Form, layers []layerOfConfig, assume source.Assume) {
+// read reads one application. It is called what it says itself, else named if that is not empty, else what its file is
+// called.
+func read(out *topology.Form, layers []layerOfConfig, named string, assume source.Assume) {
 	profiles := strings.FieldsFunc(assume.Versions["spring.profiles"], func(r rune) bool { return r == ',' || r == ' ' })
 	if len(profiles) == 0 {
 		for _, name := range production {
@@ -167,7 +179,7 @@ func read(out *topology.Form, layers []layerOfConfig, assume source.Assume) {
 	doc := layers[0].doc
 	name, _ := resolve(root.value("spring.application.name"))
 	if name == "" || source.Template(name) != "" {
-		name = doc.Service("spring-application")
+		name = cmp.Or(named, doc.Service("spring-application"))
 	}
 	a := &application{form: out, root: root, service: name, assume: assume, version: assume.Version("resilience4j",
 		assumedVersion)}

@@ -26,8 +26,13 @@ func (a *application) resilience() {
 			}
 		}
 	}
+	filters := a.breakersOfRoutes()
 	for _, name := range names {
-		a.instance(name)
+		if _, retried := a.find("retry", name); retried || !slices.ContainsFunc(filters, func(f string) bool {
+			return same(f) == same(name)
+		}) {
+			a.instance(name)
+		}
 	}
 	a.feign(names)
 }
@@ -193,8 +198,22 @@ func (a *application) instance(name string) {
 		return
 	}
 	a.policies++
-	a.form.Policies = append(a.form.Policies, topology.Policy{Callees: []string{name}, Callers: []string{a.service},
-		Layer: l})
+	l.Choice = l.Name + " of " + a.service // a program has one, wherever copies of its configuration lie
+	p := topology.Policy{Callees: []string{name}, Callers: []string{a.service}, Layer: l}
+	for i := range a.form.Policies {
+		if copied := &a.form.Policies[i]; copied.Layer.Choice == l.Choice && mostTries(copied) < mostTries(&p) {
+			*copied, p = p, *copied // the first of a choice is what counts
+		}
+	}
+	a.form.Policies = append(a.form.Policies, p)
+}
+
+func mostTries(p *topology.Policy) int {
+	most := 0
+	for _, r := range p.Layer.Repeats {
+		most = max(most, r.Tries.Or(topology.Unbounded))
+	}
+	return most
 }
 
 // limit sets the time of a try. A time limiter stands inside the retry, unless the order of the aspects was changed.
@@ -204,7 +223,7 @@ func (a *application) limit(limiter *setting, limited, retried bool, l *topology
 		l.Overall = of(limiter, "timeoutDuration", duration, time.Second)
 	case limited:
 		l.PerTry = of(limiter, "timeoutDuration", duration, time.Second)
-	case retried:
+	default:
 		l.PerTry = topology.NotKnown[time.Duration]("the time limit of the client is in code", l.At)
 	}
 }

@@ -134,6 +134,37 @@ func (a *application) fallbacks(behind []filter) {
 	}
 }
 
+// breakersOfRoutes returns the names of the instances that filters of routes use. Around applies them to the routes;
+// they are no calls of their own.
+func (a *application) breakersOfRoutes() (names []string) {
+	for _, prefix := range prefixes {
+		g := a.root.get(prefix)
+		lists := []*tree{g.kid("default-filters")}
+		for _, r := range g.kid("routes").items() {
+			lists = append(lists, r.kid("filters"))
+		}
+		for _, list := range lists {
+			for _, f := range filtersOf(list, "") {
+				if breaks(&f) {
+					names = append(names, f.instance())
+				}
+			}
+		}
+	}
+	return names
+}
+
+// instance is the name of the resilience4j instance that a circuit breaker filter uses.
+func (f *filter) instance() string {
+	switch {
+	case len(f.words) > 0:
+		return f.words[0].text
+	case f.args != nil:
+		return f.args.value("name")
+	}
+	return ""
+}
+
 func breaks(f *filter) bool {
 	return f.name == "CircuitBreaker" || f.name == "SpringCloudCircuitBreaker"
 }
@@ -145,12 +176,7 @@ func (a *application) around(filters []filter, n int, l *topology.Layer) {
 		if !breaks(&f) {
 			continue
 		}
-		name := ""
-		if len(f.words) > 0 {
-			name = f.words[0].text
-		} else if f.args != nil {
-			name = f.args.value("name")
-		}
+		name := f.instance()
 		limit := topology.DefaultOf(time.Second, "the time limiter of Spring Cloud's circuit breaker", f.at)
 		if s, ok := a.find("timelimiter", name); ok {
 			limit = of(&s, "timeoutDuration", duration, time.Second)

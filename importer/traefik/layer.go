@@ -142,6 +142,12 @@ func (t *traefik) retry(m *middleware, g *group, l *topology.Layer) {
 			Text: "a retry middleware without attempts is refused", Fix: "write how many tries a request may make in all"})
 		return
 	}
+	if n, known := tries.Get(); known && n == 0 {
+		t.form.Remarks = append(t.form.Remarks, topology.Remark{Rule: "F606", At: tries.At, Subject: "middleware " + m.name,
+			Text: "attempts counts the first try; Traefik refuses 0, and with it each router that uses the middleware",
+			Fix:  "write 1 for no retry, or leave the middleware out"})
+		return
+	}
 	l.Overall = value(t, m.retry("timeout"), source.DurationIn(time.Second))
 	repeat := func(word string, at topology.Position, methods topology.Methods, on ...topology.Outcome) {
 		l.Repeats = append(l.Repeats, topology.Repeat{On: on, Methods: methods, Tries: tries, Word: word, At: at,

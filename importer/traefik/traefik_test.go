@@ -121,6 +121,15 @@ func TestARetryWithoutAttemptsIsRefused(t *testing.T) {
 	}
 }
 
+func TestARetryOfNoAttemptsIsRefused(t *testing.T) {
+	f := read(t, "3.7", "http: {routers: {a: {service: b, middlewares: m}}, middlewares: {m: {retry: {attempts: 0}}}, "+
+		"services: {b: {loadBalancer: {servers: [{url: 'http://b'}]}}}}\n")
+	if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F606" || f.Remarks[0].At.Column == 0 ||
+		f.Calls[0].Layers[0].Repeats != nil {
+		t.Errorf("%s", f.YAML())
+	}
+}
+
 func FuzzTraefikIsReadWithoutAPanic(f *testing.F) {
 	f.Add([]byte(file))
 	f.Add([]byte("http: {middlewares: {a: {chain: {middlewares: [a, a]}, retry: {attempts: x}}}, routers: {r: " +

@@ -28,10 +28,20 @@ var (
 	variable = regexp.MustCompile(`(?i)(URL|URI|ADDR|ADDRESS|HOST|ENDPOINT|SERVICE|TARGET|UPSTREAM|BACKEND)S?$`)
 )
 
+// telemetry are variables, and ports, of where a program sends its spans and metrics. It does so beside its requests,
+// in batches: no request waits for it, and none fails with it.
+var telemetry = regexp.MustCompile(`(?i)(^|_)(OTEL|OTLP|STATSD|ZIPKIN|DD_AGENT|DD_TRACE|JAEGER_(AGENT|ENDPOINT|` +
+	`COLLECTOR))(_|$)`)
+
+var telemetryPorts = []string{"4317", "4318", "6831", "6832", "8125", "14268"}
+
 // addresses returns what an environment variable points at: the hosts of its URLs, or of host:port where the name of
 // the variable says that it is an address.
 func addresses(name, value string) []address {
 	var found []address
+	if telemetry.MatchString(name) {
+		return nil
+	}
 	for word := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == ' ' || r == ';' }) {
 		if a, ok := addressOf(name, strings.TrimPrefix(word, "jdbc:")); ok && !slices.Contains(found, a) {
 			found = append(found, a)
@@ -46,10 +56,14 @@ func addressOf(name, word string) (address, bool) {
 		if err != nil || !slices.Contains(calls, strings.ToLower(u.Scheme)) && !slices.Contains(databases, family(u.Scheme)) {
 			return address{}, false
 		}
+		if slices.Contains(telemetryPorts, u.Port()) {
+			return address{}, false
+		}
 		return checked(u.Hostname(), slices.Contains(databases, family(u.Scheme)))
 	}
 	h, port, err := net.SplitHostPort(word)
-	if err != nil || !variable.MatchString(name) && !strings.HasSuffix(strings.ToUpper(name), "_PORT") || !numeric(port) {
+	if err != nil || !variable.MatchString(name) && !strings.HasSuffix(strings.ToUpper(name), "_PORT") || !numeric(port) ||
+		slices.Contains(telemetryPorts, port) {
 		return address{}, false
 	}
 	return checked(h, slices.Contains([]string{"5432", "3306", "6379", "27017", "9042", "11211"}, port))

@@ -95,6 +95,24 @@ func TestComposeFilesAreServicesAndTheirAddressesCalls(t *testing.T) {
 	}
 }
 
+func TestWhereSpansAndMetricsAreSentIsNoCall(t *testing.T) {
+	_, _, calls := read(t, `services:
+  front:
+    image: front
+    environment:
+      OTEL_EXPORTER_OTLP_ENDPOINT: http://collector:80
+      JAEGER_AGENT_HOST: jaeger:1234
+      SPANS_URL: http://spans:4318/v1/traces
+      COLLECTOR_ADDR: collector:4317
+      ZIPKIN_URL: http://zipkin:9411
+      JAEGER_QUERY_URL: http://jaeger:16686
+      HOTEL_URL: http://hotel
+`)
+	if want := []string{"front>jaeger f.yaml:10:25", "front>hotel f.yaml:11:18"}; !slices.Equal(calls, want) {
+		t.Errorf("calls %q, want %q", calls, want)
+	}
+}
+
 func TestTagsOfImagesAreVersions(t *testing.T) {
 	docs, _ := source.YAML("f", []byte("services:\n  a: {image: \"docker.io/library/nginx:1.27-alpine\"}\n"+
 		"  b: {image: \"haproxy:lts\"}\n  c: {image: \"envoyproxy/envoy:v1.31.2@sha256:00\"}\n"+

@@ -247,11 +247,11 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		fmt.Fprintln(stderr, "abate audit: interrupted; nothing was judged.")
 		return exitInterrupted
 	}
-	if err != nil {
-		fmt.Fprintf(stderr, "abate audit: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nabate audit: "))
+	if err != nil && len(files) == 0 { // a report of nothing would say that nothing is repeated
+		return o.code(nil, err, stderr)
 	}
 	r := audit.Run(files, options)
-	if err == nil && r.Known() == 0 && len(r.Findings) == 0 {
+	if err == nil && r.Known() == 0 && !r.Fails(lint.Warning) {
 		err = errors.New("none of these files is of a kind that is read; --list says what each was taken for")
 	}
 	if o.list {

@@ -70,9 +70,9 @@ func TestWrongWordsAreAllNamed(t *testing.T) {
 	if code, _, errs := run(inspect.AuditCommand, "--explain", "F999"); code != 2 || !strings.Contains(errs, "F101") {
 		t.Errorf("--explain of no rule: %d, %s", code, errs)
 	}
-	if code, _, errs := run(inspect.AuditCommand, filepath.Join(t.TempDir(), "none")); code != 2 ||
-		!strings.Contains(errs, "none") {
-		t.Errorf("a path that is not there: %d, %s", code, errs)
+	if code, out, errs := run(inspect.AuditCommand, filepath.Join(t.TempDir(), "none")); code != 2 || out != "" ||
+		!strings.HasSuffix(errs, "none: there is no such file or folder\n") || strings.Count(errs, "\n") != 1 {
+		t.Errorf("a path that is not there: %d, %s, %s", code, out, errs)
 	}
 }
 
@@ -80,6 +80,12 @@ func TestAFolderWithoutConfigurationIsNoSuccess(t *testing.T) {
 	code, _, errs := run(inspect.AuditCommand, t.TempDir())
 	if code != 2 || !strings.Contains(errs, "none of these files is of a kind that is read") {
 		t.Errorf("exit code %d, %s", code, errs)
+	}
+	// What could only be noted was not read either: a build must not take that for a system without retries.
+	utf16 := "\xff\xfe" + strings.Join(strings.Split("apiVersion:", ""), "\x00") + "\x00"
+	code, _, errs = run(inspect.AuditCommand, write(t, "shop.yaml", utf16))
+	if code != 2 || !strings.Contains(errs, "none of these files is of a kind that is read") {
+		t.Errorf("a file in UTF-16: exit code %d, %s", code, errs)
 	}
 	code, out, _ := run(inspect.AuditCommand, write(t, "calls.yaml", strings.Replace(calls, "client", "cleint", 1)))
 	if code != 1 || !strings.Contains(out, "error F606") || !strings.Contains(out, "could not be read") {

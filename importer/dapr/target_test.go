@@ -1,0 +1,45 @@
+package dapr_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestWhatATargetSaysInTheWrongPlaceIsRemarked(t *testing.T) {
+	f := read(t, `apiVersion: dapr.io/v1alpha1
+kind: Resiliency
+spec:
+  policies:
+    retries: {some: {maxRetries: 1}}
+    circuitBreakers:
+      a: {trip: concurrency > 10}
+      b: {trip: "consecutiveFailures >= 5 || concurrency > 9"}
+      c: {trip: "totalFailures > int(3) && requests > 7"}
+      d: {trip: "{{ .Values.trip }}"}
+  targets:
+    apps: {orders: {retry: some, timeouts: 3s}}
+    components:
+      state: {retry: some}
+      bus: {inbound: {retry: some}, outbound: {retries: some}}
+`)
+	var got string
+	for _, r := range f.Remarks {
+		got += fmt.Sprintf("%s %s: %s\n", r.Rule, r.At, r.Fix)
+	}
+	const want = "F501 r.yaml:7:17: it knows: requests, totalSuccesses, totalFailures, consecutiveSuccesses, " +
+		"consecutiveFailures\n" + `F601 r.yaml:12:34: did you mean timeout?
+F601 r.yaml:14:15: write it below outbound: (or inbound:, for what the component delivers)
+F601 r.yaml:15:48: it knows: timeout, retry, circuitBreaker
+`
+	if got != want {
+		t.Errorf("remarks\n%swant\n%s", got, want)
+	}
+}
+
+func TestAConfigurationIsNoResiliency(t *testing.T) {
+	f := read(t, "apiVersion: dapr.io/v1alpha1\nkind: Configuration\nmetadata: {name: c}\n"+
+		"spec: {policies: {retries: {r: {}}}, targets: {apps: {a: {retry: r}}}}\n")
+	if len(f.Policies) != 0 || len(f.Remarks) != 1 || f.Remarks[0].Rule != "F602" || f.Remarks[0].At.Line != 2 {
+		t.Errorf("%s", f.YAML())
+	}
+}

@@ -1,0 +1,62 @@
+package istio_test
+
+import (
+	"testing"
+
+	"github.com/abate-go/abate/topology"
+)
+
+// A developer calls localhost through a forwarded port of the gateway; no service does.
+func TestLocalhostAtAGatewayIsNoHostOfTheMesh(t *testing.T) {
+	for host, want := range map[string]int{"localhost": 0, "web": 1} {
+		f := read(t, "", `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: [`+host+`]
+  gateways: [public]
+  http:
+  - route: [{destination: {host: web}}]
+    timeout: 3s
+`)
+		if len(f.Remarks) != want {
+			t.Errorf("%s: %+v", host, f.Remarks)
+		}
+	}
+}
+
+// TestASidecarSendsAPublicNameToTheDestinationAndNotToTheGateway has a route that the gateway and all sidecars know.
+func TestASidecarSendsAPublicNameToTheDestinationAndNotToTheGateway(t *testing.T) {
+	for _, hosts := range []string{"[shop.example.com, web]", "[shop.example.com]"} {
+		f := read(t, "", `apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: public, namespace: shop}
+spec: {selector: {istio: ingressgateway}}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: `+hosts+`
+  gateways: [public, mesh]
+  http:
+  - route: [{destination: {host: web}}]
+    retries: {attempts: 3, retryOn: 5xx}
+`)
+		f.Services = append(f.Services, topology.Service{Name: "basket.shop"}, topology.Service{Name: "web.shop"})
+		f.Calls = append(f.Calls, topology.Call{From: "basket.shop", To: "web.shop"})
+		joined, _ := f.Join()
+		tries := 0
+		for _, c := range joined.Calls {
+			if c.To == "istio-ingressgateway" {
+				t.Errorf("hosts %s: %q calls the gateway through a sidecar", hosts, c.From)
+			}
+			if c.From == "basket.shop" {
+				tries = c.Layers[0].Tries(topology.S503, topology.Safe).N
+			}
+		}
+		if tries != 4 {
+			t.Errorf("hosts %s: the sidecar of basket tries %d times, want 4", hosts, tries)
+		}
+	}
+}
