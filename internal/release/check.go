@@ -110,7 +110,7 @@ func (r *release) alone(ctx context.Context, m module, env []string) error {
 	return err
 }
 
-// importAlone gets one library into an empty module, and builds and vets a program that imports its packages. Who
+// importAlone gets one library into an empty module, and builds a program that imports its packages. Who
 // imports the root module gets one module of others.
 func (r *release) importAlone(ctx context.Context, m module, env []string) error {
 	dir := filepath.Join(r.scratch, "importer", "of-"+strings.ReplaceAll(m.dir, "/", "-"))
@@ -133,7 +133,7 @@ func (r *release) importAlone(ctx context.Context, m module, env []string) error
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/importer\n\ngo "+goVersion+"\n"), 0o644),
 		os.WriteFile(filepath.Join(dir, "main.go"), []byte(text+")\n\nfunc main() {}\n"), 0o644))
-	for _, args := range [][]string{{"get", m.Module.Path + "@" + r.version}, {"build", "-mod=mod", "."}, {"vet", "."}} {
+	for _, args := range [][]string{{"get", m.Module.Path + "@" + r.version}, {"build", "-mod=mod", "."}} {
 		if err == nil {
 			_, err = command(ctx, dir, env, "go", args...)
 		}

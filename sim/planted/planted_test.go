@@ -56,8 +56,8 @@ var bugs = []bug{
 	{"policy/throttle/window.go", "accepts += share * float64(out)", "accepts += (1 - share) * float64(out)"},
 	{"policy/ratelimit/settings.go", "a.full, a.over = full+price, false", "a.full, a.over = full, false"},
 	{"policy/shed/queue.go", "case now-c.since >= c.interval:", "case now-c.since >= 3*c.interval:"},
-	{"policy/shed/limit.go", "gradient := max(tolerance*l.base/l.latency, 0.5)\n" +
-		"\t\treturn l.limit*min(gradient, tolerance) ",
+	{"policy/shed/limit.go",
+		"gradient := max(tolerance*l.base/l.latency, 0.5)\n\t\treturn l.limit*min(gradient, tolerance) ",
 		"gradient := max(1.3*l.base/l.latency, 0.5)\n\t\treturn l.limit*min(gradient, 1.3) "},
 	{"policy/balance/choice.go", "if c.in[second].pending() < c.in[first].pending() {",
 		"if c.in[second].pending() > c.in[first].pending() {"},

@@ -1,6 +1,8 @@
 package rehearse
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,4 +176,11 @@ func TestAMinusIsStandardOutput(t *testing.T) {
 		t.Errorf("exit code %d, %.100q", code, said)
 	}
 	holds(t, ".")
+}
+
+// runExportCommand runs "abate export" and returns its exit code and what it wrote.
+func runExportCommand(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = ExportCommand(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/abate-go/abate/internal/needs"
 )
 
 // ran is a run that came back, with so many attempts per request.
@@ -117,34 +114,6 @@ func TestComparisonIsForPeople(t *testing.T) {
 	if text := c.verdict(); !strings.Contains(text, "NOT within 2 % of the simulation (unguarded +0.0 %; guarded +10.0 "+
 		"%, as far as simulated runs differ among themselves)") {
 		t.Errorf("verdict: %s", text)
-	}
-}
-
-func TestSimulationOfTheBuiltInDrillStormsAndRecovers(t *testing.T) {
-	needs.Whole(t)
-	c := Default()
-	var acts []ActResult
-	for _, name := range c.Acts {
-		runs, err := c.simulate(t.Context(), c.variant(name), 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, _ := c.simulate(t.Context(), c.variant(name), 4)
-		// NaN and infinities are not equal to themselves
-		if !reflect.DeepEqual(again, runs) && !c.showsStorm(c.variant(name)) {
-			t.Errorf("%s: another simulation gives other numbers", name)
-		}
-		acts = append(acts, ActResult{Act: name, numbers: runs[0]})
-		for _, n := range runs {
-			if n.Recovered() == c.showsStorm(c.variant(name)) || n.Collapsed != c.showsStorm(c.variant(name)) {
-				t.Errorf("%s: %+v", name, n)
-			}
-		}
-	}
-	r := Result{Acts: acts}
-	if err := c.Compare(t.Context(), &r); err != nil || !r.Comparison.Agrees || r.Comparison.Runs != CompareRuns ||
-		len(r.Comparison.Acts) != 2 {
-		t.Errorf("%v, a run of the simulator does not agree with it: %+v", err, r.Comparison)
 	}
 }
 
