@@ -458,13 +458,8 @@ func TestAStoreOfKeysThatWillBeFullIsToldLongBefore(t *testing.T) {
 		level(gate("abate_idempotency_retention_seconds", ""), 86400), level(gate("abate_idempotency_max_keys", ""), 200_000),
 	}
 	rules := rulesOf(t, everyAlertPolicy)
-	hold := func(tests ...ruleTest) {
-		t.Helper() // what is scraped changes no more often, and hours are long
-		if said := testRulesEvery(t, prometheusTime(scraping), rules, tests...); said != "" {
-			t.Error(said)
-		}
-	}
-	hold(
+	rulesHold(
+		t, rules,
 		ruleTest{Name: "soon",
 			Series: append(room, growing(gate("abate_idempotency_total", `, result="run"`), each/8, each, from, to, end)),
 			Exprs: []exprTest{noAlert(from), notFiring("IdempotencyKeysFull", warn, from+15*time.Minute),
@@ -473,7 +468,7 @@ func TestAStoreOfKeysThatWillBeFullIsToldLongBefore(t *testing.T) {
 	for name, series := range map[string]string{"forgotten early": "abate_idempotency_forgotten_total" +
 		`{service="orders", job="orders", instance="a"}`,
 		"refused": gate("abate_idempotency_total", `, result="full"`)} {
-		hold(ruleTest{Name: name, Series: append(room, growing(series, 0, 0.1, from, to, end)),
+		rulesHold(t, rules, ruleTest{Name: name, Series: append(room, growing(series, 0, 0.1, from, to, end)),
 			Exprs: []exprTest{noAlert(from), firing("IdempotencyKeysFull", pager, from+time.Minute),
 				notFiring("IdempotencyKeysFull", pager, to+6*time.Minute)}})
 	}
