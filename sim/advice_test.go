@@ -78,6 +78,9 @@ func TestAdviceThatIsPastedPasses(t *testing.T) {
 
 // With eight runs no expectation of 90 % can pass, and there used to be no advice.
 func TestAdviceNeedsNoMoreRunsThanItsVariant(t *testing.T) {
+	if testing.Short() {
+		return // two whole searches for advice
+	}
 	for _, runs := range []int{8, 20} {
 		if v := advised(t, failing(paid, "collapse < 10%"), sim.Options{Runs: runs, Exactly: true}); len(v.Advice) == 0 {
 			t.Errorf("%d runs: %+v", runs, v.AdviceSearch)
@@ -87,6 +90,9 @@ func TestAdviceNeedsNoMoreRunsThanItsVariant(t *testing.T) {
 
 // One service is in a storm, the other has errors that only retries help against: no single change does both.
 func TestAdviceTriesPairsWhenNoSingleChangeHolds(t *testing.T) {
+	if testing.Short() {
+		return // all pairs of changes are played
+	}
 	const more = paid + "\n  books: {workers: 20, serviceTime: 10ms, errorRate: 10%}"
 	two := func(text string) string {
 		text = strings.Replace(text, "calls: [pay]}}", "calls: [pay]}, clerks: {rate: 20, instances: 2, calls: [books]}}", 1)
