@@ -19,7 +19,7 @@ import (
 )
 
 // beat is the time from one request of a client to its next.
-const beat = 4 * time.Millisecond
+const beat = 10 * time.Millisecond
 
 // load is what clients do and see.
 type load struct {
@@ -70,7 +70,7 @@ func post(path string, rpc bool) func(base, id string) (*http.Request, <-chan st
 // stream is a call of gRPC that sends message after message, and has each come back.
 func stream(base, id string) (*http.Request, <-chan struct{}) {
 	out, in := io.Pipe()
-	r, _ := http.NewRequest(http.MethodPost, base+"/rollout/Stream", body{out})
+	r, _ := http.NewRequest(http.MethodPost, base+"/rollout/Stream", out)
 	r.Header.Set("Content-Type", "application/grpc")
 	r.Header.Set("Te", "trailers")
 	over := make(chan struct{})

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate/cmd/internal/clitest"
 )
@@ -95,6 +96,23 @@ func (p *process) leave() {
 	}
 }
 
+// eventually waits until ok, as long as a busy machine needs. It looks seldom: to look costs more than what is looked
+// for.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	over := time.NewTimer(time.Minute)
+	defer over.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-over.C:
+			t.Fatalf("a minute on, still not: %s", what)
+		}
+	}
+}
+
 // page is what the admin address has.
 func (p *process) page(path string) (status int, text string) {
 	resp, err := http.Get("http://" + p.at["admin on"] + path)
@@ -118,7 +136,7 @@ func proxy(t *testing.T, what, policy string, places []string, flags ...string) 
 	}
 	args := append([]string{"proxy", "-c", file, "--admin", "127.0.0.1:0"}, flags...)
 	p := begin(t, what, exec.Command(clitest.Built(t, "abate-proxy"), args...), append(places, "admin on")...)
-	clitest.Eventually(t, what+" is ready", func() bool { status, _ := p.page("/readyz"); return status == 200 })
+	eventually(t, what+" is ready", func() bool { status, _ := p.page("/readyz"); return status == 200 })
 	return p
 }
 

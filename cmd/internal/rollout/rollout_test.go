@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/abate-go/abate/cmd/internal/clitest"
 )
 
 // city is everything that is replaced, and those who use it.
@@ -86,11 +84,14 @@ func build(t *testing.T) *city {
 
 // TestReplacingEveryPodFailsNoRequest and does no POST twice.
 func TestReplacingEveryPodFailsNoRequest(t *testing.T) {
+	if testing.Short() {
+		return // eleven processes take ten seconds of processor time
+	}
 	c := build(t)
 	oldSidecar := c.sidecar("old")
 	direct, ways := c.load.come("to the gates", c.toPods.addr), c.load.come("by gateways", c.toWays.addr)
 	caller := c.load.come("by a sidecar", oldSidecar.at["listening on"])
-	clitest.Eventually(t, "everybody is served", goOn(20, direct, ways, caller))
+	eventually(t, "everybody is served", goOn(20, direct, ways, caller))
 
 	// What is new is there, and then listed.
 	oldPods, oldWays := c.pods, c.gateways
@@ -103,7 +104,7 @@ func TestReplacingEveryPodFailsNoRequest(t *testing.T) {
 	}
 	c.list(append(slices.Clone(oldPods), newPods...))
 	finders := append(slices.Clone(oldWays), append(newWays, oldSidecar, newSidecar)...)
-	clitest.Eventually(t, "the new pods are known", known(append(slices.Clone(oldPods), newPods...), finders...))
+	eventually(t, "the new pods are known", known(append(slices.Clone(oldPods), newPods...), finders...))
 
 	// What is old is told to end. Nobody has heard of that: requests go there as before.
 	for i, p := range oldPods {
@@ -111,7 +112,7 @@ func TestReplacingEveryPodFailsNoRequest(t *testing.T) {
 		oldWays[i].leave()
 	}
 	later := c.load.come("by a sidecar", newSidecar.at["listening on"])
-	clitest.Eventually(t, "all goes on", goOn(20, direct, ways, caller, later))
+	eventually(t, "all goes on", goOn(20, direct, ways, caller, later))
 	for _, p := range append(oldWays, oldPods[0].gate, oldPods[1].gate) {
 		if status, _ := p.page("/readyz"); status != 503 {
 			t.Errorf("%s is ready", p.what)
@@ -124,8 +125,8 @@ func TestReplacingEveryPodFailsNoRequest(t *testing.T) {
 		c.toPods.remove(p.gate.at["app"])
 		c.toWays.remove(oldWays[i].at["listening on"])
 	}
-	clitest.Eventually(t, "the old pods are unknown", known(newPods, finders...))
-	clitest.Eventually(t, "all goes on", goOn(20, direct, ways, caller, later))
+	eventually(t, "the old pods are unknown", known(newPods, finders...))
+	eventually(t, "all goes on", goOn(20, direct, ways, caller, later))
 	for i, p := range oldPods { // the service first: a sidecar outlives what it is beside
 		p.service.terminate()
 		p.gate.terminate()
@@ -133,7 +134,7 @@ func TestReplacingEveryPodFailsNoRequest(t *testing.T) {
 	}
 	caller.leave()
 	oldSidecar.terminate()
-	clitest.Eventually(t, "all goes on", goOn(20, direct, ways, later))
+	eventually(t, "all goes on", goOn(20, direct, ways, later))
 	for _, c := range []*crowd{direct, ways, later} {
 		c.leave()
 	}
