@@ -176,7 +176,8 @@ func TestTheChartHasWhatItsValuesAskFor(t *testing.T) {
 // TestTheServiceMonitorFindsTheAdminPortOfTheGateway by the labels and the port of a Service, which has the gateway's
 // pods; and no PodMonitor finds them a second time. What it has is read as a tree, as of PodMonitors.
 func TestTheServiceMonitorFindsTheAdminPortOfTheGateway(t *testing.T) {
-	files, err := render("monitoring: {podMonitor: true, serviceMonitor: true, annotations: false, labels: {release: prom}}")
+	files, err := render("monitoring: {podMonitor: true, serviceMonitor: true, annotations: false, " +
+		"labels: {release: prom}}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,8 +209,8 @@ func TestTheServiceMonitorFindsTheAdminPortOfTheGateway(t *testing.T) {
 	if s.Spec.ClusterIP != "None" || named(s.Spec.Ports[0].TargetPort, *gateway.abate) != port(gateway.flags.admin) {
 		t.Errorf("the Service has not the admin port of each pod: %+v", s.Spec)
 	}
-	if m.APIVersion != "monitoring.coreos.com/v1" || m.Kind != "ServiceMonitor" || m.Metadata.Labels["release"] != "prom" ||
-		!selects(&m.Spec.Selector, s.Labels) || len(m.Spec.Endpoints) != 1 ||
+	if m.APIVersion != "monitoring.coreos.com/v1" || m.Kind != "ServiceMonitor" ||
+		m.Metadata.Labels["release"] != "prom" || !selects(&m.Spec.Selector, s.Labels) || len(m.Spec.Endpoints) != 1 ||
 		m.Spec.Endpoints[0].Port != s.Spec.Ports[0].Name || m.Spec.Endpoints[0].Path != "/metrics" {
 		t.Errorf("%+v does not find %+v", m, s.ObjectMeta)
 	}

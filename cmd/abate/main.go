@@ -28,7 +28,7 @@ func program() *cli.Program {
 		{Name: "tune", Summary: "look for the policy that is best over several scenarios", Run: rehearse.TuneCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file (in abate-proxy)",
 			Run: proxy.Command("proxy")},
-		{Name: "leave", Summary: "have the proxy that runs here ask its clients to go elsewhere, before it ends (in abate-proxy)",
+		{Name: "leave", Summary: "have a proxy ask its clients to go elsewhere, before it ends (in abate-proxy)",
 			Run: proxy.Command("leave")},
 		{Name: "run", Summary: "start a program whose calls go through a proxy beside it (in abate-proxy)",
 			Run: proxy.Command("run")},

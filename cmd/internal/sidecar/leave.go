@@ -82,7 +82,7 @@ func askToLeave(pid int) error {
 			return err
 		}
 		pid = found
-	} else if known, same := isOurs("/proc", pid); known && !same { // another program would die of it
+	} else if _, err := os.Stat("/proc/self"); err == nil && !isOurs("/proc", pid) { // another program would end by it
 		return fmt.Errorf("process %d is not this program", pid)
 	}
 	p, err := os.FindProcess(pid)
@@ -123,27 +123,29 @@ func findProxy(proc string) (int, error) {
 
 // isProxy reports whether a process is this program, started to be a proxy.
 func isProxy(proc string, pid int) bool {
-	if _, same := isOurs(proc, pid); !same {
-		return false
-	}
-	line, _ := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cmdline"))
-	words := strings.Split(string(line), "\x00")
-	return len(words) > 1 && (words[1] == "proxy" || strings.HasPrefix(words[1], "-"))
+	words := commandOf(proc, pid)
+	return len(words) > 1 && (words[1] == "proxy" || strings.HasPrefix(words[1], "-")) && isOurs(proc, pid)
 }
 
-// isOurs reports whether a process runs this program, or one of its name, and whether that could be found out.
-func isOurs(proc string, pid int) (known, same bool) {
+func commandOf(proc string, pid int) []string {
+	line, _ := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cmdline"))
+	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+}
+
+// isOurs reports whether a process runs this program, or one of its name. Of a process whose file may not be seen, what
+// it was called with counts.
+func isOurs(proc string, pid int) bool {
+	own, err := os.Executable()
+	if err != nil {
+		return false
+	}
 	exe := filepath.Join(proc, strconv.Itoa(pid), "exe")
 	name, err := os.Readlink(exe)
 	if err != nil {
-		return false, false
-	}
-	own, err := os.Executable()
-	if err != nil {
-		return false, false
+		name = commandOf(proc, pid)[0]
 	}
 	a, errA := os.Stat(exe)
 	b, errB := os.Stat(own)
-	return true, errA == nil && errB == nil && os.SameFile(a, b) ||
+	return errA == nil && errB == nil && os.SameFile(a, b) ||
 		filepath.Base(strings.TrimSuffix(name, " (deleted)")) == filepath.Base(own)
 }
