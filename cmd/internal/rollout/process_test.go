@@ -148,8 +148,8 @@ func newPod(t *testing.T, name, journal string) *pod {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), journalOf+"="+journal)
 	p := &pod{service: begin(t, "service "+name, cmd, "listening on")}
-	p.gate = proxy(t, "gate "+name, fmt.Sprintf("protect:\n  app:\n    listen: 127.0.0.1:0\n    upstreams: [\"http://%s\"]\n"+
-		"    shed: {disabled: true}\n", p.service.at["listening on"]), []string{"app"}, "--listen", "off",
-		"--drain-timeout", "5s")
+	policy := fmt.Sprintf("protect:\n  app:\n    listen: 127.0.0.1:0\n    upstreams: [\"http://%s\"]\n"+
+		"    shed: {disabled: true}\n", p.service.at["listening on"])
+	p.gate = proxy(t, "gate "+name, policy, []string{"app"}, "--listen", "off", "--drain-timeout", "5s")
 	return p
 }
