@@ -226,12 +226,12 @@ func (p *Proxy) ServeRedirected(l net.Listener) error {
 // Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it leaves or
 // drains), /metrics (Prometheus), /guards and /gates (state as JSON), /policy (the policy in force, every default
 // written out) and, at / for a browser, the live page of abateadmin. Where it is served over HTTP/2 it answers the
-// health checks of gRPC too (grpc.health.v1, for the proxy and for each service). It shows addresses, numbers
-// of requests and messages of errors, no requests: keep it on loopback or in a network you trust, or have it ask for a token or a
-// client certificate (Config.AdminTokens, Config.AdminTLS). Only then can something be changed from it. /healthz and
-// /readyz are open to everybody: whoever looks whether the proxy is well, such as a kubelet, has neither; and so is
-// the empty page, into which a token is typed. On loopback everything else answers to addresses and to localhost
-// only, and to no other name.
+// health checks of gRPC too (grpc.health.v1, for the proxy and for each service). It shows addresses, numbers of
+// requests and messages of errors, no requests: keep it on loopback or in a network you trust, or have it ask for a
+// token or a client certificate (Config.AdminTokens, Config.AdminTLS). Only then can something be changed from it.
+// /healthz and /readyz are open to everybody: whoever looks whether the proxy is well, such as a kubelet, has
+// neither; and so is the empty page, into which a token is typed. On loopback everything else answers to addresses
+// and to localhost only, and to no other name.
 func (p *Proxy) Admin() http.Handler { return p.admin.handler() }
 
 // AdminTLS is how to serve Admin: nil without TLS. Certificates that change are taken up.
