@@ -17,10 +17,10 @@
 //
 // A balancer that deals by chance, as that of a ClusterIP usually does, gives each connection to a new backend with
 // their share p of all. Of n connections that are made in some time, of which each carries as much, they get np on
-// average, with a standard deviation of √(np(1-p)). So all new ones of six together have at least 80 % of their half with
-// the probability Φ(0.2√n): 84 % for 25 connections, 95 % for 68. The calls of a caller pay for one connection in
-// Enough, so that one with r calls a second makes n = 10r/Enough in ten seconds: of one with 2000, 40, and 90 %. Several
-// callers add up.
+// average, with a standard deviation of √(np(1-p)). So all new ones of six together have at least 80 % of their half
+// with the probability Φ(0.2√n): 84 % for 25 connections, 95 % for 68. The calls of a caller pay for one connection in
+// Enough, so that one with r calls a second makes n = 10r/Enough in ten seconds: of one with 2000, 40, and 90 %.
+// Several callers add up.
 package spread
 
 import "time"
@@ -39,8 +39,8 @@ const (
 	Age = 8 * time.Second
 	// Enough is how many calls a connection has carried when it may be replaced after a sixteenth of its life, and
 	// EnoughTLS when one with TLS may be after a quarter. To make one took 125 µs of processor time on both sides, over
-	// TLS 1 ms with a ticket from the last one and 2.4 ms without, and a call 16 µs: that is 1.6, 3 and 8 % of what it has
-	// carried.
+	// TLS 1 ms with a ticket from the last one and 2.4 ms without, and a call 16 µs: that is 1.6, 3 and 8 % of what it
+	// has carried.
 	Enough, EnoughTLS = 500, 2000
 )
 
