@@ -97,14 +97,20 @@ func grpc[R io.Reader](url, id string, messages func(message string) R) *http.Re
 type paced struct {
 	message string
 	sent    int
+	tick    *time.Ticker
 }
 
 func (p *paced) Read(b []byte) (int, error) {
 	if p.sent == pieces {
 		return 0, io.EOF
 	}
-	if p.sent++; p.sent > 1 {
-		<-time.After(pause)
+	if p.tick == nil {
+		p.tick = time.NewTicker(pause)
+	}
+	if p.sent++; p.sent == pieces {
+		p.tick.Stop()
+	} else {
+		<-p.tick.C
 	}
 	return copy(b, p.message), nil // net/http has room for more
 }
