@@ -83,8 +83,8 @@ func facts() []member {
 		// services that this rule has recorded the last time.
 		{"circuits_open", "(sum BY (max_over_time(abate_noticed_circuit_open[W]) * ignoring(of) " +
 			"(rate(abate_noticed_total{of=\"calls\"}[W]) > bool 0)) or ON 0 * max BY (" + one(services, "instances") + "))"},
-		{"max_extra_attempts", "max BY (abate_policy_max_extra_attempts)"},
-		{"budget_ratio", "max BY (abate_policy_retry_budget_ratio)"},
+		// what the policy allows, where there are extra attempts to be compared with that
+		{"", "max by (cluster, namespace, job, service, of) (abate_noticed_policy)"},
 		{"fallback", "max BY (abate_policy_fallback)"},
 		perSecond("arrivals", "abate_requests_arrived_total"),
 		perSecond("critical_arrivals", "abate_critical_requests_arrived_total"),
@@ -123,11 +123,11 @@ func limitsOfPolicies(t clockwork) []member {
 		// what is a storm: half-way between that and all that there can be
 		{"storm", fmt.Sprintf("(%s + ON %s) / 2", allowed, most)},
 		// a rate of extra attempts that is nothing yet: what time earns, and the bank within a window
-		{"few", fmt.Sprintf("clamp(%s, %d, %d) / %s + ON %v * %s", or("abate_policy_retry_budget_reserve", usual.Reserve),
-			leastBank, mostBank, number(seconds), slack, or("abate_policy_retry_budget_per_second", 0))},
+		{"few", fmt.Sprintf("clamp(%s, %d, %d) / %s + ON %v * %s", or(one(services, "budget_reserve"), usual.Reserve),
+			leastBank, mostBank, number(seconds), slack, or(one(services, "budget_per_second"), 0))},
 		// the share of retries among all attempts that is high: 30 %, or if the budget allows less, 80 % of what it does
-		{"retries", "clamp_max(0.8 - 0.8 / (1 + max BY (abate_policy_retry_budget_failing_ratio)), 0.3) or 0 * max BY (" +
-			one(services, "attempts_running") + ") + 0.3"},
+		{"retries", "clamp_max(0.8 - 0.8 / (1 + max BY (" + one(services, "budget_failing_ratio") +
+			")), 0.3) or 0 * max BY (" + one(services, "attempts_running") + ") + 0.3"},
 		// the time from which on an open circuit has been so for long, but for the two minutes that its alert waits: a
 		// window, in which it is still seen open, and two waits, a minute at least
 		{"circuit_due", fmt.Sprintf("time() + %s + %v * clamp(2 * max BY (abate_policy_circuit_breaker_max_wait_seconds), "+

@@ -101,7 +101,7 @@ func heldBack() alert {
 		name: "ConnectionsHeldBack", severity: warning, lasts: 5 * time.Minute,
 		expr: wait + " > 0\nunless ON " + wait +
 			" <= ON 0.9 * max BY (abate_policy_pacing_max_wait_seconds)\nand ON sum BY " +
-			"(rate(abate_call_refusals_total{reason=\"rate_limited\"}[W])) > 0",
+			"(rate(abate_noticed_total{of=\"rate_limited\"}[W])) > 0",
 		summary: "Connections to {{ $labels.service }} wait {{ $value | humanizeDuration }} for their token",
 		text: "A new connection to {{ $labels.service }} waits {{ $value | humanizeDuration }} for its token, and some are " +
 			"refused because they would wait longer than pacing.maxWait. The pace is too slow for the load; or it is " +

@@ -203,6 +203,7 @@ var leftOut = map[string]string{
 	"abate_idempotency_max_bytes": "the bound of abate_idempotency_bytes",
 	"abate_noticed_circuit_open":  "it is for the rules; abate_circuit_breaker_open is the same",
 	"abate_noticed_override":      "it is for the rules; abate_override is the same",
+	"abate_noticed_policy":        "it is where an alert begins, as the abate_policy_ metrics are",
 	"abate_noticed_total":         "it is for the rules; the counters that it names are the same",
 }
 

@@ -19,6 +19,9 @@ var (
 		"For the rules of alerts. What of names a counter of abateprom: it is shown while the instance sees extra attempts, "+
 			"failed or refused calls, or sheds, and for ten minutes afterwards. On dashboards use the counters themselves.",
 		withService([]string{"of"}), nil)
+	policyNoticedDesc = prometheus.NewDesc("abate_noticed_policy",
+		"For the rules of alerts. What of names a number of abate_policy_, shown while abate_noticed_total shows extra "+
+			"attempts. On dashboards use abate_policy_.", withService([]string{"of"}), nil)
 	circuitNoticedDesc = gauge("abate_noticed_circuit_open",
 		"For the rules of alerts. abate_circuit_breaker_open while that is 1, and not shown otherwise. On dashboards use "+
 			"abate_circuit_breaker_open.")
@@ -59,8 +62,8 @@ func (g *grown) recently(sum float64, now time.Time) bool {
 	return now.Before(g.until)
 }
 
-// collect shows the group if it has grown.
-func (w *watch) collect(to chan<- prometheus.Metric, service string, now time.Time) {
+// collect shows the group if it has grown, and reports whether it has.
+func (w *watch) collect(to chan<- prometheus.Metric, service string, now time.Time) bool {
 	sum := 0.0
 	for _, c := range w.tells {
 		sum += read(c)
@@ -68,12 +71,12 @@ func (w *watch) collect(to chan<- prometheus.Metric, service string, now time.Ti
 	w.mu.Lock()
 	show := w.grown.recently(sum, now)
 	w.mu.Unlock()
-	if !show {
-		return
+	if show {
+		for _, c := range w.shown {
+			to <- prometheus.MustNewConstMetric(noticedTotalDesc, prometheus.CounterValue, read(c), service, c.of)
+		}
 	}
-	for _, c := range w.shown {
-		to <- prometheus.MustNewConstMetric(noticedTotalDesc, prometheus.CounterValue, read(c), service, c.of)
-	}
+	return show
 }
 
 // read reads a counter.
@@ -88,13 +91,14 @@ func read(c prometheus.Counter) float64 {
 // watches are the groups of a guard. A call may end well by its fallback although the circuit refused it: refusals show
 // the calls too.
 func (o *observer) watches() []*watch {
-	exhausted := o.refusals[reasonOf(abate.ErrBudgetExhausted)]
+	exhausted, limited := o.refusals[reasonOf(abate.ErrBudgetExhausted)], o.refusals[reasonOf(abate.ErrRateLimited)]
 	return []*watch{
 		{tells: []prometheus.Counter{o.extra}, shown: []noticed{
 			{"first_attempts", o.first}, {"extra_attempts", o.extra}, {"retries", o.retries}}},
 		{tells: append([]prometheus.Counter{o.failed}, o.refusals[:]...), shown: []noticed{
 			{"calls", o.endedAll}, {"failed_calls", o.failed}}},
 		{tells: []prometheus.Counter{exhausted}, shown: []noticed{{"budget_exhausted", exhausted}}},
+		{tells: []prometheus.Counter{limited}, shown: []noticed{{"rate_limited", limited}}},
 	}
 }
 
@@ -104,24 +108,37 @@ func (o *gateObserver) watches() []*watch {
 		{"shed", o.turnedAway}, {"critical_arrivals", o.critical}, {"critical_shed", o.criticalShed}}}}
 }
 
-// collectNoticed shows what there is to notice of guards and gates.
+// collectNoticed shows what there is to notice of guards and gates, and of a guard with extra attempts how many its
+// policy allows.
 func (s scrape) collectNoticed(to chan<- prometheus.Metric, now time.Time) {
 	type one struct {
 		service string
 		watches []*watch
+		guard   *abate.Guard // nil if it is a gate, or nobody has added the guard
 	}
 	var all []one
 	s.mu.RLock()
 	for service, o := range s.observers {
-		all = append(all, one{service, o.noticed})
+		all = append(all, one{service, o.noticed, s.guards[service]})
 	}
 	for service, o := range s.gateObservers {
-		all = append(all, one{service, o.noticed})
+		all = append(all, one{service, o.noticed, nil})
 	}
 	s.mu.RUnlock()
 	for _, o := range all {
 		for _, w := range o.watches {
-			w.collect(to, o.service, now)
+			if w.collect(to, o.service, now) && o.guard != nil && w.shown[0].of == "first_attempts" {
+				noticePolicy(to, o.service, o.guard.Describe())
+			}
+		}
+	}
+}
+
+// noticePolicy shows what extra attempts are compared with.
+func noticePolicy(to chan<- prometheus.Metric, service string, p *abate.Policy) {
+	for _, t := range guardThresholds {
+		if v, shown := t.of(p); shown && t.notice != "" {
+			to <- prometheus.MustNewConstMetric(policyNoticedDesc, prometheus.GaugeValue, v, service, t.notice)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -74,6 +75,27 @@ func TestWhatTheRulesReadIsThereWhileSomethingHappensAndForTenMinutes(t *testing
 		want("once more", map[string]float64{`total{of="first_attempts"}`: 4, `total{of="extra_attempts"}`: 3,
 			`total{of="retries"}`: 3})
 	})
+}
+
+func TestWhatAPolicyAllowsIsShownToTheRulesWhileThereAreExtraAttempts(t *testing.T) {
+	m := metrics(t)
+	p := retrying(2)
+	p.RetryBudget = budget.Config{Kind: budget.Ratio, Ratio: 0.2, Reserve: 20}
+	g := m.guard(t, "s", p)
+	shown := func() map[string]float64 {
+		found := m.scrape(t).noticed()
+		maps.DeleteFunc(found, func(name string, _ float64) bool { return !strings.HasPrefix(name, "policy") })
+		return found
+	}
+	if got := shown(); len(got) > 0 {
+		t.Errorf("without extra attempts: %v", got)
+	}
+	_ = failing(g, 0)
+	want := map[string]float64{`policy{of="max_extra_attempts"}`: 2, `policy{of="budget_ratio"}`: 0.2,
+		`policy{of="budget_failing_ratio"}`: 0.2, `policy{of="budget_reserve"}`: 20}
+	if got := shown(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
 
 func TestOnlyACircuitThatIsOpenOrOverriddenIsShownToTheRules(t *testing.T) {

@@ -94,7 +94,7 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 	}
 	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, refusingDesc, activeDesc,
 		callsRunningDesc, attemptsRunningDesc, amplificationDesc, overrideDesc, noticedTotalDesc, circuitNoticedDesc,
-		overrideNoticedDesc) {
+		overrideNoticedDesc, policyNoticedDesc) {
 		to <- d
 	}
 	for _, d := range s.plain {

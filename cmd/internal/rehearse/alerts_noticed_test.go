@@ -26,7 +26,7 @@ var (
 		"abate_first_attempts_total": {"first_attempts", extraTells}, "abate_extra_attempts_total": {"extra_attempts",
 			extraTells}, "abate_retries_total": {"retries", extraTells},
 		"abate_calls_ended_total": {"calls", failureTells}, "abate_calls_failed_total": {"failed_calls", failureTells},
-		"abate_call_refusals_total": {"budget_exhausted", []string{"abate_call_refusals_total"}},
+		"abate_call_refusals_total": {"", []string{"abate_call_refusals_total"}}, // of: the reason
 		"abate_requests_shed_total": {"shed", shedTells}, "abate_critical_requests_arrived_total": {"critical_arrivals",
 			shedTells}, "abate_critical_requests_shed_total": {"critical_shed", shedTells},
 	}
@@ -49,17 +49,22 @@ func noticed(t testing.TB, series []inputSeries) []inputSeries {
 			twin = strings.Replace(twin, "abate_override", "abate_noticed_override", 1)
 			all = append(all, inputSeries{twin + "{" + labels + "}", onlyOnes(values[s.Series])})
 		}
+		if of := strings.TrimPrefix(strings.TrimPrefix(name, "abate_policy_"), "retry_"); of != name &&
+			(of == "max_extra_attempts" || strings.HasPrefix(of, "budget_")) {
+			all = append(all, inputSeries{fmt.Sprintf("abate_noticed_policy{%s, of=%q}", labels, of), s.Values})
+		}
 		tell, told := tellings[name]
-		if shown || !told || name == "abate_call_refusals_total" && !strings.Contains(labels, `"budget_exhausted"`) {
+		if shown || !told {
 			continue
 		}
 		var growing [][]string
 		for _, other := range tell.tells {
 			growing = append(growing, values[other+"{"+labels+"}"])
 		}
-		labels = strings.Replace(labels, `, reason="budget_exhausted"`, "", 1)
-		all = append(all, inputSeries{fmt.Sprintf("abate_noticed_total{%s, of=%q}", labels, tell.of),
-			whileGrowing(values[s.Series], growing)})
+		if labels += fmt.Sprintf(", of=%q", tell.of); tell.of == "" {
+			labels = strings.Replace(strings.TrimSuffix(labels, `, of=""`), "reason=", "of=", 1)
+		}
+		all = append(all, inputSeries{"abate_noticed_total{" + labels + "}", whileGrowing(values[s.Series], growing)})
 	}
 	return all
 }
