@@ -158,7 +158,8 @@ func comparisons() []member {
 		{"arriving_retries", of("arriving_retries", "arrivals")},
 		{"open_instances", of("circuits_open", "instances")},
 		{"storming_instances", fmt.Sprintf("count BY ((rate(abate_noticed_total{of=\"extra_attempts\"}[W]) > ON "+
-			"group_left () %s) > ignoring(of) rate(abate_noticed_total{of=\"first_attempts\"}[W]) * ON group_left () %s) / ON %s", one(thresholds, "few"),
+			"group_left () %s) > ignoring(of) rate(abate_noticed_total{of=\"first_attempts\"}[W]) * ON group_left () %s) "+
+			"/ ON %s", one(thresholds, "few"),
 			one(thresholds, "storm"), one(services, "instances"))},
 		// fewer than ten calls in a window say nothing of an instance
 		{"failing_instances", "count BY (rate(abate_noticed_total{of=\"failed_calls\"}[W]) > ignoring(of) 0.5 * " +

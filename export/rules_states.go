@@ -59,7 +59,8 @@ func failing() alert {
 		name: "DependencyFailing", lasts: 2 * time.Minute,
 		expr: "(" + gradedByFallback(page, page+" or "+instances(value, "failing_instances", "> 0")) +
 			")\nunless ON abate_noticed_override{override=\"forcedOpen\"}\nunless ON " +
-			one(thresholds, "forced_open_and_called") + "\nunless ON " + open + ", severity=\"" + critical + "\"}\nunless on (cluster, namespace, job, service, severity) " + open + "}",
+			one(thresholds, "forced_open_and_called") + "\nunless ON " + open + ", severity=\"" + critical +
+			"\"}\nunless on (cluster, namespace, job, service, severity) " + open + "}",
 		summary: "{{ $value | humanizePercentage }} of the calls to {{ $labels.service }} fail",
 		text: "{{ $value | humanizePercentage }} of the calls of {{ $labels.job }} to {{ $labels.service }} fail, retries " +
 			"included, and no circuit stays open. " + isPage("", "Callers get the fallback, or most fail in a few instances "+
