@@ -98,7 +98,13 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 	}
 	var remarks []topology.Remark
 	found := false
-	if isYAML(name, d.Data) {
+	switch {
+	case isHCL(name, d.Data):
+		var parsed source.Document
+		if parsed, remarks = source.HCL(d); len(remarks) == 0 {
+			found = r.document(parsed, seen)
+		}
+	case isYAML(name, d.Data):
 		var docs []source.Document
 		docs, remarks = d.Parsed()
 		for _, d := range docs {
@@ -109,7 +115,7 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 		return
 	}
 	switch {
-	case len(remarks) == 0 || !found && !known.Match(d.Data):
+	case len(remarks) == 0 || !found && !known.Match(d.Data) && !isHCL(name, d.Data):
 	case !found && source.Template(string(d.Data)) != "" || actions.Match(d.Data):
 		r.template(&d)
 	default:
@@ -137,6 +143,16 @@ var trees = []string{".yaml", ".yml", ".json", ".jsonl"}
 
 // known is text that makes a broken file worth a remark: it was meant for one of the programs that an audit knows.
 var known = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilience4j|methodConfig|retry`)
+
+// consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform.
+var consulHCL = regexp.MustCompile(`(?im)^\s*"?kind"?\s*=\s*` +
+	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry`)
+
+// isHCL reports whether a text is to be parsed as HCL.
+func isHCL(name string, data []byte) bool {
+	return len(data) < 1<<20 && !slices.Contains(trees, strings.ToLower(path.Ext(name))) && consulHCL.Match(data) &&
+		!keyed.Match(data[:min(len(data), 4096)])
+}
 
 // actions are what makes of YAML a text that is none before it is rendered.
 var actions = regexp.MustCompile(`\{\{|\{%|<%`)
