@@ -46,8 +46,13 @@ func Export(f exporter.Format, policy importer.File, urls map[string][]string) (
 	}
 	text := f.Write(routes)
 	all := losses(elsewhere(routes), "export"+extension(f.Name), f.Write)
+	more, rest := noPlace(policy)
 	for i := range all {
 		all[i].Service = routes[i].Service
+		all[i].Rows = append(all[i].Rows, more[routes[i].Service]...)
+	}
+	if rest != nil {
+		all = append(all, *rest)
 	}
 	return text, all, nil
 }
@@ -210,13 +215,16 @@ func LossText(all []Loss) string {
 				exact++
 			}
 		}
-		fmt.Fprintf(&b, "%s: %s\n", l.Service, count(exact, "setting")+" exact")
+		if fmt.Fprintf(&b, "%s:", l.Service); exact > 0 || len(l.Rows) == 0 {
+			fmt.Fprintf(&b, " %s exact", count(exact, "setting"))
+		}
+		b.WriteByte('\n')
 		if l.Unread {
 			b.WriteString("  what was written was not found again, so the loss is not known\n")
 		}
 		for _, r := range l.Rows {
 			if r.Kind != exporter.Exact {
-				fmt.Fprintf(&b, "  %s: %s\n", r.Kind, r)
+				fmt.Fprintf(&b, "  %s\n", r)
 			}
 		}
 		for _, o := range l.Others {

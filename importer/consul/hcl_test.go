@@ -145,7 +145,8 @@ Rules = [
 	first, last := f.Calls[0], f.Calls[2]
 	l := first.Layers[0]
 	if first.To != "orders" || l.Tries(topology.S503, topology.Unsafe).N != 5 ||
-		l.Overall.String() != "3s (c.hcl:9:105)" || l.Match.Path != "/a*" || l.Match.Methods[0] != "GET" || f.Calls[1].Layers[0].Match.Path != "/b" {
+		l.Overall.String() != "3s (c.hcl:9:105)" || l.Match.Path != "/a*" || l.Match.Methods[0] != "GET" ||
+		f.Calls[1].Layers[0].Match.Path != "/b" {
 		t.Errorf("%s", f.YAML())
 	}
 	if last.To != "stock" || last.Layers[0].Tries(topology.Refused, topology.Safe).N != 1 ||
