@@ -182,7 +182,7 @@ func TestAPolicyInAConfigMapHasTheSameLossReport(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	said := audit.LossText(want)
-	for _, row := range []string{"  rateLimit: {limit: 10/s} is dropped\n", "the file:\n  protect: {b} is dropped\n"} {
+	for _, row := range []string{"  rateLimit.limit: 10/s is dropped\n", "the file:\n  protect: {b} is dropped\n"} {
 		if !strings.Contains(said, row) {
 			t.Errorf("no %q in\n%s", row, said)
 		}

@@ -146,7 +146,7 @@ func layerOf(f *topology.Form, names *topology.Names, r *exporter.Route) *topolo
 				continue
 			}
 			for j := range f.Calls[i].Layers {
-				if l := &f.Calls[i].Layers[j]; l.Kind != topology.SidecarIn && l.Kind != topology.Connection {
+				if l := &f.Calls[i].Layers[j]; callers(l) {
 					return l
 				}
 			}
@@ -165,9 +165,12 @@ func Import(files []importer.File, caller string, assume source.Assume) ([]byte,
 	others := map[string][]string{}
 	for i := range joined.Calls {
 		c := &joined.Calls[i]
-		at := slices.IndexFunc(c.Layers, func(l topology.Layer) bool { n, _ := exporter.Tries(&l); return n > 1 })
-		if at < 0 && len(c.Layers) > 0 {
-			at = 0
+		at := slices.IndexFunc(c.Layers, func(l topology.Layer) bool {
+			n, _ := exporter.Tries(&l)
+			return n > 1 && callers(&l)
+		})
+		if at < 0 {
+			at = slices.IndexFunc(c.Layers, func(l topology.Layer) bool { return callers(&l) })
 		}
 		if at < 0 || caller != "" && !called(&joined, c.From, caller) ||
 			slices.ContainsFunc(routes, func(r exporter.Route) bool { return r.Service == c.To }) {
@@ -191,6 +194,9 @@ func Import(files []importer.File, caller string, assume source.Assume) ([]byte,
 	}
 	return text, all, nil
 }
+
+// callers reports whether a layer is one that the caller decides about, and not the callee's sidecar or a transport.
+func callers(l *topology.Layer) bool { return l.Kind != topology.SidecarIn && l.Kind != topology.Connection }
 
 func of(caller string) string {
 	if caller == "" {
