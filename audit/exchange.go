@@ -196,7 +196,9 @@ func Import(files []importer.File, caller string, assume source.Assume) ([]byte,
 }
 
 // callers reports whether a layer is one that the caller decides about, and not the callee's sidecar or a transport.
-func callers(l *topology.Layer) bool { return l.Kind != topology.SidecarIn && l.Kind != topology.Connection }
+func callers(l *topology.Layer) bool {
+	return l.Kind != topology.SidecarIn && l.Kind != topology.Connection
+}
 
 func of(caller string) string {
 	if caller == "" {

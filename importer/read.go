@@ -148,10 +148,14 @@ var known = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilience4j|m
 var consulHCL = regexp.MustCompile(`(?im)^\s*"?kind"?\s*=\s*` +
 	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry`)
 
+// awsHCL is the same of Terraform's own files: programs in whose environment SDKs of AWS find how to try.
+var awsHCL = regexp.MustCompile(`AWS_(MAX_ATTEMPTS|RETRY_MODE)`)
+
 // isHCL reports whether a text is to be parsed as HCL.
 func isHCL(name string, data []byte) bool {
-	return len(data) < 1<<20 && !slices.Contains(trees, strings.ToLower(path.Ext(name))) && consulHCL.Match(data) &&
-		!keyed.Match(data[:min(len(data), 4096)])
+	extension := strings.ToLower(path.Ext(name))
+	return len(data) < 1<<20 && !slices.Contains(trees, extension) && !keyed.Match(data[:min(len(data), 4096)]) &&
+		(consulHCL.Match(data) || extension == ".tf" && awsHCL.Match(data))
 }
 
 // actions are what makes of YAML a text that is none before it is rendered.

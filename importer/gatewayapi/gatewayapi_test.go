@@ -342,3 +342,11 @@ spec: {requestTimeout: 3s}
 		}
 	}
 }
+
+func TestAnUpgradeOfEnvoyGatewayIsRead(t *testing.T) {
+	for spec, want := range map[string]bool{"  httpUpgrade: [{type: websocket}]\n": true, "  httpUpgrade: []\n": false} {
+		if got := only(t, read(t, source.Assume{}, route("eg", ""), policy(spec))).Upgrades.Or(false); got != want {
+			t.Errorf("%s: %v", spec, got)
+		}
+	}
+}
