@@ -53,7 +53,8 @@ func through(t *testing.T, f exporter.Format, policy []byte) ([]byte, bool) {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", f.Name, err, policy)
 	}
-	name := map[string]string{"grpc": "e.json", "nginx": "e.conf", "haproxy": "e.cfg", "spring": "application.yaml"}[f.Name]
+	name := map[string]string{"grpc": "e.json", "nginx": "e.conf", "haproxy": "e.cfg",
+		"spring": "application.yaml"}[f.Name]
 	if name == "" {
 		name = "e.yaml"
 	}

@@ -1,7 +1,7 @@
-// Package awssdk reads how often the SDKs of AWS try: AWS_RETRY_MODE and AWS_MAX_ATTEMPTS in the environment of programs
-// (workloads of Kubernetes, compose files, task definitions of ECS, functions in templates of SAM and CloudFormation, in
-// serverless.yml and in Terraform), and the profiles of the file ~/.aws/config. What a program sets for a client in its
-// code it does not see.
+// Package awssdk reads how often the SDKs of AWS try: AWS_RETRY_MODE and AWS_MAX_ATTEMPTS in the environment of
+// programs (workloads of Kubernetes, compose files, task definitions of ECS, functions in templates of SAM and
+// CloudFormation, in serverless.yml and in Terraform), and the profiles of the file ~/.aws/config. What a program sets
+// for a client in its code it does not see.
 package awssdk
 
 import (
