@@ -150,7 +150,8 @@ func idle(p *policyfile.Policy) []string {
 func ofNoService(root source.Node) *Loss {
 	l := &Loss{Service: "the file"}
 	for _, p := range root.Pairs() {
-		if p.Key == "services" || p.Key == "defaults" || strings.HasPrefix(p.Key, "x-") {
+		if p.Key == "services" || p.Key == "defaults" || strings.HasPrefix(p.Key, "x-") ||
+			p.Value.Text() == "false" {
 			continue
 		}
 		before := cmp.Or(p.Value.Text(), "set")

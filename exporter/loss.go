@@ -155,7 +155,7 @@ func (c *comparison) methods(before, after *topology.Layer) {
 }
 
 func methodWords(l *topology.Layer, listed []string) string {
-	if len(listed) > 0 {
+	if len(listed) > 0 && !everyMethod(listed) {
 		return strings.Join(listed, ", ")
 	}
 	words := ""
@@ -168,6 +168,16 @@ func methodWords(l *topology.Layer, listed []string) string {
 		}
 	}
 	return words
+}
+
+// everyMethod reports whether a list has all methods that clients use.
+func everyMethod(listed []string) bool {
+	for _, m := range []string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH"} {
+		if !slices.Contains(listed, m) {
+			return false
+		}
+	}
+	return true
 }
 
 // sent reports whether an outcome is that of a request of HTTP that was sent.
@@ -196,7 +206,12 @@ func (c *comparison) tries(before, after *topology.Layer) {
 		}
 	}
 	for _, p := range order {
-		c.add(fmt.Sprintf("tries of %s (%s methods)", listed(names[p]), p.m), tries(p.b), tries(p.a))
+		other := pair{p.b, p.a, p.m ^ topology.AllMethods}
+		if alike := slices.Equal(names[p], names[other]); !alike {
+			c.add(fmt.Sprintf("tries of %s (%s methods)", listed(names[p]), p.m), tries(p.b), tries(p.a))
+		} else if p.m == topology.Safe {
+			c.add("tries of "+listed(names[p]), tries(p.b), tries(p.a))
+		}
 	}
 }
 
