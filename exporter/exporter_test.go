@@ -184,7 +184,7 @@ func TestWhatIsTheSameOfAllMethodsIsOneRow(t *testing.T) {
 	for _, r := range exporter.Compare(layer(3), layer(2, all...)) {
 		got = append(got, r.String())
 	}
-	want := "tries of 502, 503: 3 becomes 2; methods repeated: all methods"
+	want := "tries of 502, 503 (all methods): 3 becomes 2; methods repeated: all methods"
 	if s := strings.Join(got, "; "); s != want {
 		t.Errorf("%s, want %s", s, want)
 	}

@@ -210,7 +210,7 @@ func (c *comparison) tries(before, after *topology.Layer) {
 		if alike := slices.Equal(names[p], names[other]); !alike {
 			c.add(fmt.Sprintf("tries of %s (%s methods)", listed(names[p]), p.m), tries(p.b), tries(p.a))
 		} else if p.m == topology.Safe {
-			c.add("tries of "+listed(names[p]), tries(p.b), tries(p.a))
+			c.add("tries of "+listed(names[p])+" (all methods)", tries(p.b), tries(p.a))
 		}
 	}
 }
