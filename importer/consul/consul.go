@@ -21,7 +21,8 @@ func Recognise(d source.Document) bool { return len(entriesOf(d.Root)) > 0 }
 // Read returns what the entries say: each route of a router is a policy of the sidecars that call its service, and each
 // rule of an http-route one of its gateways.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
-	r := &reader{version: assume.Version("consul", assumedVersion), before: map[string]bool{}, gateways: map[string]bool{}}
+	r := &reader{version: assume.Version("consul", assumedVersion), before: map[string]bool{}, routed: map[string]bool{},
+		gateways: map[string]bool{}}
 	r.who = "Consul " + r.version.V
 	var all []entry
 	for i := range docs {
@@ -29,10 +30,12 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	}
 	r.names = namesOf(all)
 	for _, e := range all {
-		if e.kind == "service-router" || e.kind == "service-splitter" {
-			name, _ := r.name(e.name)
-			r.before[name] = true
+		name := r.names[e.name.Text()]
+		if name == "" {
+			name = e.name.Text()
 		}
+		r.before[name] = r.before[name] || e.kind == "service-router" || e.kind == "service-splitter"
+		r.routed[name] = r.routed[name] || r.before[name] || e.kind == "service-resolver"
 	}
 	for _, e := range all {
 		r.entry(e)
@@ -42,6 +45,10 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 }
 
 func (r *reader) entry(e entry) {
+	if e.kind == "service-splitter" || e.kind == "service-defaults" && !get(e.spec, "UpstreamConfig").Exists() &&
+		e.spec.IsMap() {
+		return // nothing of it is about calls
+	}
 	name, ok := r.name(e.name)
 	if !ok {
 		return
@@ -68,6 +75,7 @@ type reader struct {
 	version topology.Value[string]
 	who     string
 	before  map[string]bool   // services with a router or a splitter
+	routed  map[string]bool   // and those with a resolver
 	names   map[string]string // of entries of Terraform, by how others refer to them
 	// gateways are those that the form has.
 	gateways map[string]bool
@@ -167,15 +175,18 @@ func (r *reader) resolver(name string, spec source.Node) {
 func (r *reader) defaults(name string, spec source.Node) {
 	config := get(spec, "UpstreamConfig")
 	add := func(n source.Node, callee string) {
-		if !n.Exists() {
+		limits, check := get(n, "Limits"), get(n, "PassiveHealthCheck")
+		if !limits.Exists() && !check.Exists() {
 			return
 		}
 		l := r.layer("service-defaults "+name+" UpstreamConfig", n.At())
-		limits := get(n, "Limits")
+		if !r.routed[callee] { // a router or a resolver would say it
+			l.Overall = topology.NotKnown[time.Duration]("the limit depends on the protocol of the service", n.At())
+		}
 		l.Limits = topology.Limits{Connections: read(r, get(limits, "MaxConnections"), source.Int),
 			Pending:  read(r, get(limits, "MaxPendingRequests"), source.Int),
 			Requests: read(r, get(limits, "MaxConcurrentRequests"), source.Int)}
-		if check := get(n, "PassiveHealthCheck"); check.Exists() {
+		if check.Exists() {
 			l.Ejection = envoywords.Ejection(r.who, check.At())
 			l.Ejection.Consecutive = envoywords.Or(read(r, get(check, "MaxFailures"), source.Int), l.Ejection.Consecutive)
 			l.Ejection.Interval = envoywords.Or(read(r, get(check, "Interval"), source.DurationIn(time.Nanosecond)),

@@ -62,7 +62,7 @@ routes = [{ match = { http = { pathprefix = "/v1" } }
 		`resource "consul_config_entry_service_router" "a" {
   name = "orders"
   routes {
-    match { 
+    match {
       http { path_prefix = "/v1" }
     }
     destination {
@@ -152,5 +152,30 @@ Rules = [
 	if last.To != "stock" || last.Layers[0].Tries(topology.Refused, topology.Safe).N != 1 ||
 		last.Layers[0].Overall.String() != "15s (default of Consul 1.22; c.hcl:12:3)" {
 		t.Errorf("%s", f.YAML())
+	}
+}
+
+func TestWhatConfiguresNoCallsIsNoLayerAndNoRemark(t *testing.T) {
+	f := readHCL(t, `resource "consul_config_entry" "a" {
+  name = "${var.dc}-a"
+  kind = "service-defaults"
+  config_json = jsonencode({ Protocol = "http" })
+}
+resource "consul_config_entry_service_defaults" "b" {
+  name = "b"
+  upstream_config {
+    defaults = { limits = { max_connections = 512 } }
+    overrides {
+      name = "c"
+      mesh_gateway { mode = "remote" }
+    }
+  }
+}`)
+	if len(f.Policies) != 1 || len(f.Remarks) != 0 {
+		t.Fatalf("%s %v", f.YAML(), f.Remarks)
+	}
+	// Whether a route of HTTP, with its limit of 15 s, stands there is said elsewhere.
+	if l := f.Policies[0].Layer; l.Limits.Connections.V != 512 || !l.Overall.IsUnknown() {
+		t.Errorf("%+v", l)
 	}
 }
