@@ -57,6 +57,9 @@ func advised(t *testing.T, text string, o sim.Options) *sim.VariantResult {
 // At two thirds of the capacity naive retries collapse. A gate, a breaker or a short queue each let the service come
 // back; what is advised, once it is pasted, passes with seeds that nobody has seen.
 func TestAdviceThatIsPastedPasses(t *testing.T) {
+	if testing.Short() {
+		return // a whole search for advice, and each of them again
+	}
 	const expected = "collapse < 10%"
 	v := advised(t, failing(paid, expected), sim.Options{})
 	found := ""
@@ -78,6 +81,9 @@ func TestAdviceThatIsPastedPasses(t *testing.T) {
 
 // With eight runs no expectation of 90 % can pass, and there used to be no advice.
 func TestAdviceNeedsNoMoreRunsThanItsVariant(t *testing.T) {
+	if testing.Short() {
+		return // two whole searches for advice
+	}
 	for _, runs := range []int{8, 20} {
 		if v := advised(t, failing(paid, "collapse < 10%"), sim.Options{Runs: runs, Exactly: true}); len(v.Advice) == 0 {
 			t.Errorf("%d runs: %+v", runs, v.AdviceSearch)
@@ -87,6 +93,9 @@ func TestAdviceNeedsNoMoreRunsThanItsVariant(t *testing.T) {
 
 // One service is in a storm, the other has errors that only retries help against: no single change does both.
 func TestAdviceTriesPairsWhenNoSingleChangeHolds(t *testing.T) {
+	if testing.Short() {
+		return // all pairs of changes are played
+	}
 	const more = paid + "\n  books: {workers: 20, serviceTime: 10ms, errorRate: 10%}"
 	two := func(text string) string {
 		text = strings.Replace(text, "calls: [pay]}}", "calls: [pay]}, clerks: {rate: 20, instances: 2, calls: [books]}}", 1)
@@ -106,6 +115,9 @@ func TestAdviceTriesPairsWhenNoSingleChangeHolds(t *testing.T) {
 }
 
 func TestThereIsAlwaysAnAnswer(t *testing.T) {
+	if testing.Short() {
+		return // whole searches for advice
+	}
 	for name, c := range map[string]struct {
 		text string
 		want string // in the answer; empty where there is nothing to answer

@@ -11,6 +11,9 @@ import (
 )
 
 func TestSplittingFindsTheExactProbabilityOfALongQueue(t *testing.T) {
+	if testing.Short() {
+		return // the coverage of intervals needs many of them
+	}
 	for _, c := range []struct {
 		queue birthAndDeath
 		runs  int
@@ -20,9 +23,6 @@ func TestSplittingFindsTheExactProbabilityOfALongQueue(t *testing.T) {
 		{birthAndDeath{rate: 4, mean: 0.1, workers: 1, length: 5, queue: 18}, 100, 4},
 		{birthAndDeath{rate: 10, mean: 0.2, workers: 4, warm: 1, length: 2, queue: 18}, 50, 4},
 	} {
-		if testing.Short() { // the coverage of intervals needs many of them
-			c.seeds = min(c.seeds, 3)
-		}
 		exact, s := c.queue.probability(), c.queue.scenario(t)
 		text := fmt.Sprintf("queue(a) < %d", c.queue.queue)
 		inside := 0
@@ -51,6 +51,9 @@ func TestSplittingFindsTheExactProbabilityOfALongQueue(t *testing.T) {
 }
 
 func TestSplittingJudgesTheShareOfRunsThatIsAskedFor(t *testing.T) {
+	if testing.Short() {
+		return // rare events need many runs
+	}
 	q := birthAndDeath{rate: 5, mean: 0.1, workers: 1, length: 5, queue: 14}
 	s := q.scenario(t)
 	for text, want := range map[string]string{
