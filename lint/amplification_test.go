@@ -282,6 +282,9 @@ func large(n, calls, reach int, layers ...topology.Layer) topology.Form {
 }
 
 func TestTenThousandServicesAreBounded(t *testing.T) {
+	if testing.Short() {
+		return // a form of ten thousand services
+	}
 	retries := topology.Layer{Kind: topology.SidecarOut, Cancels: value(true), PerTry: value(20 * ms),
 		Repeats: []topology.Repeat{{On: []topology.Outcome{topology.S503, topology.Hang}, Tries: value(3)}}}
 	round := large(10_000, 1, 1, retries)

@@ -57,6 +57,9 @@ func advised(t *testing.T, text string, o sim.Options) *sim.VariantResult {
 // At two thirds of the capacity naive retries collapse. A gate, a breaker or a short queue each let the service come
 // back; what is advised, once it is pasted, passes with seeds that nobody has seen.
 func TestAdviceThatIsPastedPasses(t *testing.T) {
+	if testing.Short() {
+		return // a whole search for advice, and each of them again
+	}
 	const expected = "collapse < 10%"
 	v := advised(t, failing(paid, expected), sim.Options{})
 	found := ""
@@ -112,6 +115,9 @@ func TestAdviceTriesPairsWhenNoSingleChangeHolds(t *testing.T) {
 }
 
 func TestThereIsAlwaysAnAnswer(t *testing.T) {
+	if testing.Short() {
+		return // whole searches for advice
+	}
 	for name, c := range map[string]struct {
 		text string
 		want string // in the answer; empty where there is nothing to answer

@@ -62,6 +62,9 @@ func TestEachFleetAndServiceHasAVerdict(t *testing.T) {
 }
 
 func TestWhatAVerdictDoesNotCoverStandsBesideIt(t *testing.T) {
+	if testing.Short() {
+		return // many runs of several systems
+	}
 	for name, c := range map[string]struct {
 		text  string
 		wants []string

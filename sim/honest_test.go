@@ -47,6 +47,9 @@ func TestAdviceDoesNotThrowRequestsAway(t *testing.T) {
 }
 
 func TestAdviceIsAboutTheListedEdge(t *testing.T) {
+	if testing.Short() {
+		return // a whole search for advice
+	}
 	s := read(t, "duration: 60s", "clients: {w: {rate: 100, calls: [db]}}",
 		"services: {db: {workers: 100, serviceTime: 50ms}}",
 		"faults: [{outage: db, mode: refuse, at: 10s, for: 20s}]", "expect: ['amplification(db) < 1.2']",

@@ -42,6 +42,9 @@ func played(t *testing.T, text string, rememberAll bool) (*engine.Record, int) {
 }
 
 func TestRequestsInLineThatNobodyWaitsForGoOnCostingWhatTheyCost(t *testing.T) {
+	if testing.Short() {
+		return // a cost shows over many requests
+	}
 	naive := thrice("200ms") + ", attemptTimeout: 300ms"
 	const hang = "{at: 1s, for: 3s, outage: a, mode: hang}"
 	for name, text := range map[string]string{
@@ -80,6 +83,9 @@ func TestARestartEmptiesTheLineOfThoseToo(t *testing.T) {
 }
 
 func TestMemoryDoesNotGrowFromRunToRun(t *testing.T) {
+	if testing.Short() {
+		return // memory that grows shows over many runs
+	}
 	s := read(t, flood("", thrice("200ms")+", attemptTimeout: 300ms, hedge: {delay: 100ms}", "", ""))
 	e, err := engine.New(s, &s.Variants[0])
 	if err != nil {

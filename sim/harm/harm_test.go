@@ -172,6 +172,9 @@ func TestDefaultsAreThoseOfTheLibrary(t *testing.T) {
 
 // The worst systems are files that anybody can run, and see the same.
 func TestWorstSystemsAreScenarios(t *testing.T) {
+	if testing.Short() {
+		return // the worst systems are played again
+	}
 	policies := append(choose(t, "guard"), harm.Policy{Name: "one at a time", Guard: "maxRetries: 3",
 		Gate: "{shed: {concurrency: fixed, maxConcurrency: 1, noQueue: true}}"})
 	systems := []int{13, 27, 29, 33, 10}

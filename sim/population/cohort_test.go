@@ -73,6 +73,9 @@ func storm(change func(*population.Config)) population.Config {
 }
 
 func TestCohortIsNearExactInEveryKindOfStorm(t *testing.T) {
+	if testing.Short() {
+		return // every storm is played in two ways
+	}
 	hang := func(c *population.Config) { c.Outages[0].Hang = true }
 	for name, change := range map[string]func(*population.Config){
 		"refused, no queue":    func(*population.Config) {},

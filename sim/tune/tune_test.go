@@ -35,6 +35,9 @@ func crowd(t *testing.T) []*scenario.Scenario {
 }
 
 func TestThePolicyIsBetterAndHarmsNowhere(t *testing.T) {
+	if testing.Short() {
+		return // a whole search
+	}
 	r, err := tune.Run(context.Background(), crowd(t), tune.Options{Runs: 700, Copies: 1, Systems: 2, Changes: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +73,9 @@ func TestThePolicyIsBetterAndHarmsNowhere(t *testing.T) {
 }
 
 func TestTheResultDependsOnTheSeedAlone(t *testing.T) {
+	if testing.Short() {
+		return // whole searches
+	}
 	var first []byte
 	for _, parallel := range []int{1, 4} {
 		r, err := tune.Run(context.Background(), crowd(t), tune.Options{Runs: 160, Copies: 1, Systems: -1, Changes: 1,

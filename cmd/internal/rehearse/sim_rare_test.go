@@ -23,6 +23,9 @@ func rare(t *testing.T, expectation string, more ...string) (code int, stdout, s
 }
 
 func TestARareEventHasAProbabilityAnIntervalAndAPrice(t *testing.T) {
+	if testing.Short() {
+		return // rare events need many runs
+	}
 	t.Chdir(t.TempDir())
 	writeFile(t, "s.yaml", rareText)
 	code, out, errs := rare(t, "queue(db) < 12", "--seeds", "30", "--variant", "two")
