@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// crowded is a service with some workers that asks another one for a share of its requests, which hangs for a while. The
-// other requests need no more than a worker.
+// crowded is a service with some workers that asks another one for a share of its requests, which hangs for a while.
+// The other requests need no more than a worker.
 func crowded(policy string, workers int, share, lasts string) string {
 	return world(policy+", attemptTimeout: 2s", "duration: 20s", "warmUp: 3s",
 		"clients: {f: {rate: 100, patience: 3s, calls: [a]}}",
@@ -27,7 +27,8 @@ func TestACallWithOneOfTheLastWorkersDoesNotWaitForItsCircuit(t *testing.T) {
 	}
 	none, guarded, held := good(plain), good(learning), good(holding)
 	if guarded < none+0.2 || guarded < held+0.1 {
-		t.Errorf("%.3f are answered during an outage, %.3f without a circuit, %.3f if all wait for it", guarded, none, held)
+		t.Errorf("%.3f are answered during an outage, %.3f without a circuit, %.3f if all wait for it", guarded, none,
+			held)
 	}
 }
 
