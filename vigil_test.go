@@ -188,7 +188,8 @@ func TestWhoMayNotWaitForASignEndsAtOnce(t *testing.T) {
 		fn       func(context.Context) (int, error)
 		after    time.Duration
 	}{
-		{"a permit of the bulkhead", func(p *abate.Policy) { p.Bulkhead.MaxConcurrentCalls = 10 }, s2, nil, 0},
+		{"the last permit of the bulkhead", func(p *abate.Policy) { p.Bulkhead.MaxConcurrentCalls = 1 }, s2, nil, 0},
+		{"one permit of many", func(p *abate.Policy) { p.Bulkhead.MaxConcurrentCalls = 10 }, s2, nil, time.Second},
 		{"the file says so", func(p *abate.Policy) { p.CircuitBreaker.WhileOpen = breaker.Refuse }, s2, nil, 0},
 		{"no budget", func(p *abate.Policy) { p.RetryBudget = budget.Config{Ratio: 0.0001, Reserve: 0.5} }, s2, nil, 0},
 		{"no time", func(*abate.Policy) {}, 15 * ms, nil, 0},

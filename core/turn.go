@@ -12,9 +12,9 @@ import (
 type Caller uint8
 
 const (
-	// Scarce: while the call waits, it holds something of which its caller has little, such as one of a few workers. It
-	// waits for an open circuit only as long as it takes to find a false alarm out, and slow attempts are not tried
-	// again.
+	// Scarce: while the call waits, it holds something of which its caller has little left, such as one of a few
+	// workers. It waits for an open circuit only as long as it takes to find a false alarm out, and slow attempts are
+	// not tried again. A driver that knows how much is left says it as that changes.
 	Scarce Caller = 1 << iota
 	// ComesBack: what failed is tried again by the caller sooner or later, as a message of a queue is. An open circuit
 	// refuses it at once.
@@ -49,7 +49,9 @@ func (k Caller) verdict(class Class, left, first bool) breaker.Result {
 }
 
 // scarce reports whether waiting holds what others need.
-func scarce(c *Call) bool { return c.Caller&Scarce != 0 || c.place == inside }
+func scarce(c *Call) bool {
+	return c.Caller&Scarce != 0 || c.place == inside && c.s.bulkhead.Scarce()
+}
 
 // held is what a call needs while it waits for its circuit. It does not know the call, so that calls need no heap.
 type held struct {

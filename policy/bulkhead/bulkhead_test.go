@@ -294,6 +294,35 @@ func TestAWaiterWithoutWakeGetsItsPermit(t *testing.T) {
 	}
 }
 
+func TestPermitsAreScarceWhileFewerThanAQuarterIsFree(t *testing.T) {
+	for _, row := range []struct {
+		limit, taken int
+		want         bool
+	}{
+		{0, 0, false}, {0, 1000, false}, // without a limit
+		{1, 0, false}, {1, 1, true},
+		{4, 3, false}, {4, 4, true},
+		{100, 75, false}, {100, 76, true}, {100, 100, true},
+	} {
+		b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: row.limit})
+		for range row.taken {
+			if !b.TryAcquire() {
+				t.Fatalf("no permit of %d", row.limit)
+			}
+		}
+		if got := b.Scarce(); got != row.want {
+			t.Errorf("%d of %d permits are taken: scarce %v", row.taken, row.limit, got)
+		}
+	}
+	b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 100})
+	for range 10 {
+		b.TryAcquire()
+	}
+	if b.Reconfigure(bulkhead.Config{MaxConcurrentCalls: 5}); !b.Scarce() {
+		t.Error("of a limit that has been lowered below what is taken something is left")
+	}
+}
+
 func TestReconfigure(t *testing.T) {
 	base := bulkhead.Config{MaxConcurrentCalls: 2, MaxQueue: 5, Order: bulkhead.FIFO}
 	for _, tt := range []struct {

@@ -93,6 +93,7 @@ type edge struct {
 	ranked         bool
 	inherits       bool        // else its calls have the priority of the request that they are made for
 	by             core.Caller // what the caller's driver knows of it
+	holdsWorker    bool        // a call holds a worker of its caller
 }
 
 // newTopology lays out a variant of a scenario.
@@ -238,12 +239,10 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 	k.cached = t.nodes[callee].service.IsCache()
 	k.hedges = k.policy.Hedge.Enabled()
 	k.by = core.Terse
-	switch caller := &t.nodes[caller]; {
-	case caller.consumes:
+	if t.nodes[caller].consumes {
 		k.by |= core.ComesBack
-	case caller.service != nil && caller.service.Workers > 0:
-		k.by |= core.Scarce
 	}
+	k.holdsWorker = !t.nodes[caller].consumes && t.nodes[caller].service != nil && t.nodes[caller].service.Workers > 0
 	return k
 }
 

@@ -252,9 +252,9 @@ var today = map[int]map[string]ratchet{
 		"both":  {0, 0, 0, -1.68},
 	},
 	100: {
-		"guard": {4, 0, 0, -1.55},
+		"guard": {3, 0, 0, -1.65},
 		"gate":  {3, 0, 0, 0.05}, // of all 300 there are 5; before silence was acted on, 1 here and 6 of all
-		"both":  {5, 1, 0, -1.63},
+		"both":  {4, 1, 0, -1.73},
 	},
 }
 
