@@ -76,8 +76,8 @@ func TestTheProbabilitiesOfARareEventAreWrittenAsJSON(t *testing.T) {
 		t.Fatalf("%v, version %d, %d variants in\n%s", err, got.Version, len(got.Rare), out)
 	}
 	for i, r := range got.Rare {
-		if r.File != "s.yaml" || r.Variant != []string{"one", "two"}[i] || r.Expectation != expectation || r.Verdict != "FAIL" ||
-			r.Seed != 7 || r.StageRuns != 10 || r.Replications != 20 || r.Runs < 200 || r.Events == 0 {
+		if r.File != "s.yaml" || r.Variant != []string{"one", "two"}[i] || r.Expectation != expectation ||
+			r.Verdict != "FAIL" || r.Seed != 7 || r.StageRuns != 10 || r.Replications != 20 || r.Runs < 200 || r.Events == 0 {
 			t.Errorf("variant %d is %+v", i, r)
 		}
 		if !(0 < r.Low && r.Low <= r.Probability && r.Probability <= r.High && r.High <= 1) || len(r.Levels) == 0 ||
