@@ -16,20 +16,26 @@ import (
 
 // Rare is the probability that an expectation is missed in a run, where plain runs would hardly ever show it. Make one
 // with RunRare.
+//
+// Its JSON form has the version of a Result.
 type Rare struct {
-	File, Variant string
-	Text          string  // the expectation
-	Probability   float64 // that a run misses it
-	Low, High     float64 // the 95 % interval
-	Verdict       string  // on the share of runs that the expectation names; empty if it names none
+	File        string  `json:"file"`
+	Variant     string  `json:"variant"`
+	Text        string  `json:"expectation"`
+	Probability float64 `json:"probability"` // that a run misses it
+	Low         float64 `json:"low"`         // of the 95 % interval
+	High        float64 `json:"high"`
+	Verdict     string  `json:"verdict"` // on the share of runs that the expectation names; None if it names none
+	Seed        uint64  `json:"seed"`    // that all random numbers are made from
 
-	Levels       []int     // lengths of the queue on the way there; the last one misses the expectation
-	Shares       []float64 // of the runs that were at one level, those that came to the next: means
-	Replications int       // independent estimates that the interval is made of
-	Runs         int       // made in all, parts of runs among them
-	Events       int64     // of those
-	PlainRuns    float64   // that would give an interval as narrow
-	PlainEvents  float64   // of those
+	Levels       []int     `json:"levels"`       // lengths of the queue on the way; the last one misses the expectation
+	Shares       []float64 `json:"shares"`       // of the runs that were at one level, those that came to the next: means
+	Replications int       `json:"replications"` // independent estimates that the interval is made of
+	StageRuns    int       `json:"stageRuns"`    // of each stage of each estimate
+	Runs         int       `json:"runs"`         // made in all, parts of runs among them
+	Events       int64     `json:"events"`       // of those
+	PlainRuns    float64   `json:"plainRuns"`    // that would give an interval as narrow; 0 if that is unknown
+	PlainEvents  float64   `json:"plainEvents"`  // of those
 }
 
 const (
@@ -297,7 +303,8 @@ func rareInterval(all []estimate, mean float64) (low, high float64) {
 
 // result puts together what was found.
 func (p *splitting) result(x *expect.Expectation, all []estimate) (*Rare, error) {
-	r := &Rare{File: p.s.File, Variant: p.v.Name, Text: x.Text, Levels: p.levels, Replications: len(all),
+	r := &Rare{File: p.s.File, Variant: p.v.Name, Text: x.Text, Verdict: None,
+		Seed: p.options.Seed, StageRuns: p.options.Runs, Levels: p.levels, Replications: len(all),
 		Runs: p.pilot.runs, Events: p.pilot.events, Shares: make([]float64, len(p.levels))}
 	var sum float64
 	for _, one := range all {

@@ -14,7 +14,7 @@ import (
 func Rare(w io.Writer, r *sim.Rare) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, variant %s\n", r.File, r.Variant)
-	if r.Verdict != "" {
+	if r.Verdict != sim.None {
 		fmt.Fprintf(&b, "  %-10s %s\n", r.Verdict, r.Text)
 	}
 	fmt.Fprintf(&b, "  missed     %s: in %s of runs (95 %% interval %s to %s)\n", r.Text, digits(r.Probability),
@@ -36,3 +36,12 @@ func Rare(w io.Writer, r *sim.Rare) error {
 
 // digits is a number of any size with two digits that count.
 func digits(x float64) string { return strconv.FormatFloat(x, 'g', 2, 64) }
+
+// RareJSON writes the probabilities of several variants as {"version": …, "rare": […]}, the same bytes for the same
+// numbers. Nothing is written on an error.
+func RareJSON(w io.Writer, all []*sim.Rare) error {
+	return writeJSON(w, struct {
+		Version int         `json:"version"`
+		Rare    []*sim.Rare `json:"rare"`
+	}{sim.Version, all})
+}

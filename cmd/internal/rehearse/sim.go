@@ -58,7 +58,8 @@ words are files.
   --rare EXPECTATION    how probable it is that a run misses it, also where plain runs never
                         would: 'queue(payment-db) < 200', with 'in 99.99% of runs' for a verdict.
                         Splits runs on the way to the long queue; --seeds is how many of each
-                        stage (default 100). Prints the probability, its 95 % interval, its cost
+                        stage (default 100). Prints the probability, its 95 % interval, its cost;
+                        with --json the same, and the shares, as {"version": 1, "rare": [...]}
   --shard I/N           make only every N-th run, from the I-th on, all that may be needed, and add
                         them to the file of -o; the same command again goes on where it stopped.
                         job/N takes the number from JOB_COMPLETION_INDEX, as pods of an Indexed Job

@@ -1,12 +1,12 @@
 package rehearse
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
 
+	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/scenario"
 	"github.com/abate-go/abate/sim/summary"
@@ -17,7 +17,7 @@ func (o *simOptions) checkRare() {
 	if !o.given["rare"] {
 		return
 	}
-	for _, name := range []string{"html", "json", "junit", "markdown", "margin", "advice", "map", "fast", "explain",
+	for _, name := range []string{"html", "junit", "markdown", "margin", "advice", "map", "fast", "explain",
 		"schema", "validate", "shard", "o"} {
 		if o.given[name] {
 			o.wrong("--rare prints one probability per variant, and has no use for --%s", name)
@@ -30,7 +30,11 @@ func (o *simOptions) checkRare() {
 
 // rareEvents estimates how often an expectation is missed, variant by variant.
 func (o *simOptions) rareEvents(ctx context.Context, s *scenario.Scenario, stdout, stderr io.Writer) int {
+	if err := o.checkOutputs(); err != nil {
+		return written(stderr, err)
+	}
 	progress := newSimProgress(stderr, o.quiet)
+	all := []*sim.Rare{}
 	var verdicts []*sim.Result
 	for i := range s.Variants {
 		v := &s.Variants[i]
@@ -48,10 +52,17 @@ func (o *simOptions) rareEvents(ctx context.Context, s *scenario.Scenario, stdou
 			fmt.Fprintf(stderr, "abate sim: %s, variant %s: --rare: %v\n", s.File, v.Name, err)
 			return exitUsage
 		}
-		if err := summary.Rare(stdout, r); err != nil {
-			return written(stderr, err)
+		if o.json != toStdout {
+			if err := summary.Rare(stdout, r); err != nil {
+				return written(stderr, err)
+			}
 		}
-		verdicts = append(verdicts, &sim.Result{Verdict: cmp.Or(r.Verdict, sim.None)})
+		all = append(all, r)
+		verdicts = append(verdicts, &sim.Result{Verdict: r.Verdict})
+	}
+	err := cli.Output(stdout, "json", o.json, func(w io.Writer) error { return summary.RareJSON(w, all) })
+	if err != nil {
+		return written(stderr, err)
 	}
 	return summary.ExitCode(verdicts)
 }
