@@ -23,10 +23,17 @@ import (
 // childWay is set in a process of this binary that a test has started as a program.
 const childWay = "ABATE_TEST_RUN_CHILD"
 
+// commandWay is set in a process of this binary that is to be the command itself.
+const commandWay = "ABATE_TEST_RUN_COMMAND"
+
 func TestMain(m *testing.M) {
 	if addr := os.Getenv(childWay); addr != "" {
 		bypass(addr)
 		return
+	}
+	if os.Getenv(commandWay) != "" {
+		os.Unsetenv(commandWay)
+		os.Exit(launch.Clients{}.RunCommand(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(clitest.Main(m))
 }
