@@ -18,8 +18,9 @@ type child struct {
 	code  int
 }
 
-// begin starts a program. On a terminal it stays in the process group of this process, so that it has the terminal, and
-// what is typed there reaches it; else it gets a group of its own, so that a signal reaches whatever it has started.
+// begin starts a program. Where there is a terminal, the program stays in the process group of this process: it may
+// read there, and Ctrl-C, Ctrl-Z and fg mean both. Else it gets a group of its own, so that a signal reaches whatever
+// it has started.
 func begin(argv, env []string, stdout, stderr io.Writer) (*child, error) {
 	c := &child{cmd: exec.Command(argv[0], argv[1:]...), alone: !hasTerminal(), ended: make(chan struct{})}
 	c.cmd.Env, c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = env, os.Stdin, stdout, stderr
@@ -46,9 +47,10 @@ func startCode(err error) int {
 	return 126
 }
 
-// pass hands a signal on.
+// pass hands a signal on. What the terminal sends, it sends to the group in front: in the background such a signal has
+// come from somebody else.
 func (c *child) pass(s os.Signal) {
-	if !c.alone && fromTerminal(s) {
+	if !c.alone && fromTerminal(s) && inFront() {
 		return // it has got it already
 	}
 	_ = c.signal(s) // it may have ended

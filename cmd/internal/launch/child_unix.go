@@ -21,12 +21,30 @@ func fromTerminal(s os.Signal) bool {
 	return s == os.Interrupt || s == syscall.SIGQUIT || s == syscall.SIGWINCH || s == syscall.SIGHUP
 }
 
-// hasTerminal reports whether standard input is a terminal which this process's group has.
+// hasTerminal reports whether this process has a terminal, wherever its standard input leads: a program may read from
+// /dev/tty while that is a pipe, and a shell may bring it to the front later.
 func hasTerminal() bool {
+	_, ok := groupInFront()
+	return ok
+}
+
+// inFront reports whether the terminal sends what is typed there to the group of this process.
+func inFront() bool {
+	group, ok := groupInFront()
+	return ok && group == syscall.Getpgrp()
+}
+
+// groupInFront is the process group that has this process's terminal; false if there is no terminal.
+func groupInFront() (int, bool) {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer tty.Close()
 	var group int32
-	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, os.Stdin.Fd(), uintptr(syscall.TIOCGPGRP),
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, tty.Fd(), uintptr(syscall.TIOCGPGRP),
 		uintptr(unsafe.Pointer(&group)))
-	return errno == 0 && int(group) == syscall.Getpgrp()
+	return int(group), errno == 0
 }
 
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

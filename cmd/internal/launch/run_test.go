@@ -23,10 +23,23 @@ import (
 // childWay is set in a process of this binary that a test has started as a program.
 const childWay = "ABATE_TEST_RUN_CHILD"
 
+// commandWay is set in a process of this binary that is to be the command itself.
+const commandWay = "ABATE_TEST_RUN_COMMAND"
+
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(childWay); addr != "" {
+	if addr := os.Getenv(childWay); strings.HasPrefix(addr, "http://") {
+		_, err := http.Get(addr)
+		if err != nil {
+			os.Exit(3)
+		}
+		return
+	} else if addr != "" {
 		bypass(addr)
 		return
+	}
+	if os.Getenv(commandWay) != "" {
+		os.Unsetenv(commandWay)
+		os.Exit(launch.Clients{}.RunCommand(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(clitest.Main(m))
 }
@@ -224,6 +237,20 @@ func TestServiceThatAReloadBringsIsCounted(t *testing.T) {
 	if !strings.Contains(errs, "late: 1 call\n") || !strings.Contains(errs, "pay: 1 call\n") ||
 		strings.Contains(errs, "no call went") {
 		t.Errorf("it said %s", errs)
+	}
+}
+
+// Go's client uses no proxy for 127.0.0.1, but for 0.0.0.0, which leads there too.
+func TestGoProgramCallsThroughTheProxy(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := strings.Replace(serving(t), "127.0.0.1", "0.0.0.0", 1)
+	t.Setenv(childWay, url)
+	code, _, errs := run(t, nil, "-c", policyFor(t, url), "--", self)
+	if code != 0 || !strings.Contains(errs, "pay: 1 call\n") {
+		t.Errorf("code %d: %s", code, errs)
 	}
 }
 
