@@ -43,6 +43,7 @@ type request struct {
 	before int           // attempts that its client has made of this call, as it says; of a call that goes out
 	called
 	traced traced
+	lacks  marks // that none of its fields has
 }
 
 // service is the name of the service as its clients know it.
@@ -107,6 +108,9 @@ func (r *request) pseudonym() string {
 
 // looped reports whether the request has been on this way through the process before.
 func (r *request) looped() bool {
+	if !r.has(hasVia) {
+		return false
+	}
 	name := r.pseudonym()
 	for _, f := range r.Fields {
 		if f.Is("via") && strings.Contains(text(f.Value), name) {
@@ -169,7 +173,8 @@ func (r *request) appendForwarded(dst []byte) []byte {
 		dst = append(from.peer.AppendTo(dst), "\r\n"...)
 	}
 	host, proto := true, true
-	for _, f := range r.Fields {
+	for i := 0; i < len(r.Fields) && r.has(hasForwarded); i++ {
+		f := r.Fields[i]
 		host = host && !f.Is("x-forwarded-host")
 		proto = proto && !f.Is("x-forwarded-proto")
 	}
