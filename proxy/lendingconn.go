@@ -65,7 +65,7 @@ func (c *lendingConn) Read(p []byte) (int, error) {
 
 // Write writes what there is room for, and waits for room for the rest.
 func (c *lendingConn) Write(p []byte) (n int, err error) {
-	if c.loan == nil || len(p) == 0 {
+	if c.loan == nil && c.raw == nil || len(p) == 0 {
 		return c.Conn.Write(p)
 	}
 	if c.raw != nil {
@@ -83,8 +83,10 @@ func (c *lendingConn) Write(p []byte) (n int, err error) {
 		}
 		n = a.n
 	}
-	c.loan.Wait()
-	defer c.loan.Resume()
+	if c.loan != nil {
+		c.loan.Wait()
+		defer c.loan.Resume()
+	}
 	more, err := c.Conn.Write(p[n:])
 	return n + more, err
 }

@@ -18,26 +18,6 @@ func openFiles() int {
 	return int(min(limit.Cur, 1<<30))
 }
 
-// readSocket reads what there is, and does not wait.
-func readSocket(fd uintptr, p []byte) (int, error) {
-	for {
-		n, err := syscall.Read(int(fd), p)
-		if err != syscall.EINTR {
-			return n, err
-		}
-	}
-}
-
-// writeSocket writes what there is room for, and does not wait.
-func writeSocket(fd uintptr, p []byte) (int, error) {
-	for {
-		n, err := syscall.Write(int(fd), p)
-		if err != syscall.EINTR {
-			return max(n, 0), err
-		}
-	}
-}
-
 // hungUp reports whether the other end of a connection has closed it, without reading from it.
 func hungUp(raw syscall.RawConn) bool {
 	n, err := peek(raw)
