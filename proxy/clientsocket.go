@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/nowait"
 )
 
 // clientSocket is the bytes of a client's connection: what is read of them and not used yet, and until when reads and
@@ -107,8 +108,8 @@ func (s *clientSocket) glimpse() error {
 }
 
 func (s *clientSocket) readReady(fd uintptr) bool {
-	n, err := readSocket(fd, s.in.space())
-	if err == errWouldBlock {
+	n, err := nowait.Read(fd, s.in.space())
+	if err == nowait.ErrWouldBlock {
 		s.in.release()
 		return false
 	}
