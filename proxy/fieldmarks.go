@@ -53,22 +53,3 @@ func marksOf(fields []h1.Field) (all marks) {
 	}
 	return all
 }
-
-// has reports whether the request may have a field of these kinds. One whose fields nobody has looked at may.
-func (r *request) has(kinds marks) bool { return r.lacks&kinds != kinds }
-
-// mayHaveOurs reports whether a field of the request may be one that ours reports.
-func (r *request) mayHaveOurs() bool {
-	kinds := hasEnvoy
-	if r.traced.writes {
-		kinds |= hasTrace
-	}
-	if r.in != nil || r.owner {
-		kinds |= hasAllowance
-	}
-	if r.rpc {
-		kinds |= hasRPC
-	}
-	// Of those that begin in a certain way there is no mark.
-	return r.has(kinds) || r.omits() || r.in != nil && r.in.key != nil
-}

@@ -156,6 +156,25 @@ func (r *request) ours(f h1.Field) bool {
 		(f.Is("x-envoy-attempt-count") || f.Is("x-envoy-expected-rq-timeout-ms"))
 }
 
+// has reports whether the request may have a field of these kinds. One whose fields nobody has looked at may.
+func (r *request) has(kinds marks) bool { return r.lacks&kinds != kinds }
+
+// mayHaveOurs reports whether a field of the request may be one that ours reports.
+func (r *request) mayHaveOurs() bool {
+	kinds := hasEnvoy
+	if r.traced.writes {
+		kinds |= hasTrace
+	}
+	if r.in != nil || r.owner {
+		kinds |= hasAllowance
+	}
+	if r.rpc {
+		kinds |= hasRPC
+	}
+	// Of those that begin in a certain way there is no mark.
+	return r.has(kinds) || r.omits() || r.in != nil && r.in.key != nil
+}
+
 // omits reports whether the service is told nothing that is meant for services of one's own.
 func (r *request) omits() bool {
 	return r.in == nil && r.fleet.policy.InternalHeaders == core.OmitInternal
