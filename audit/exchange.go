@@ -46,8 +46,13 @@ func Export(f exporter.Format, policy importer.File, urls map[string][]string) (
 	}
 	text := f.Write(routes)
 	all := losses(elsewhere(routes), "export"+extension(f.Name), f.Write)
+	more, rest := noPlace(policy)
 	for i := range all {
 		all[i].Service = routes[i].Service
+		all[i].Rows = append(all[i].Rows, more[routes[i].Service]...)
+	}
+	if rest != nil {
+		all = append(all, *rest)
 	}
 	return text, all, nil
 }
@@ -141,7 +146,7 @@ func layerOf(f *topology.Form, names *topology.Names, r *exporter.Route) *topolo
 				continue
 			}
 			for j := range f.Calls[i].Layers {
-				if l := &f.Calls[i].Layers[j]; l.Kind != topology.SidecarIn && l.Kind != topology.Connection {
+				if l := &f.Calls[i].Layers[j]; callers(l) {
 					return l
 				}
 			}
@@ -160,9 +165,12 @@ func Import(files []importer.File, caller string, assume source.Assume) ([]byte,
 	others := map[string][]string{}
 	for i := range joined.Calls {
 		c := &joined.Calls[i]
-		at := slices.IndexFunc(c.Layers, func(l topology.Layer) bool { n, _ := exporter.Tries(&l); return n > 1 })
-		if at < 0 && len(c.Layers) > 0 {
-			at = 0
+		at := slices.IndexFunc(c.Layers, func(l topology.Layer) bool {
+			n, _ := exporter.Tries(&l)
+			return n > 1 && callers(&l)
+		})
+		if at < 0 {
+			at = slices.IndexFunc(c.Layers, func(l topology.Layer) bool { return callers(&l) })
 		}
 		if at < 0 || caller != "" && !called(&joined, c.From, caller) ||
 			slices.ContainsFunc(routes, func(r exporter.Route) bool { return r.Service == c.To }) {
@@ -185,6 +193,11 @@ func Import(files []importer.File, caller string, assume source.Assume) ([]byte,
 		all[i].Others = others[all[i].Service]
 	}
 	return text, all, nil
+}
+
+// callers reports whether a layer is one that the caller decides about, and not the callee's sidecar or a transport.
+func callers(l *topology.Layer) bool {
+	return l.Kind != topology.SidecarIn && l.Kind != topology.Connection
 }
 
 func of(caller string) string {
@@ -210,13 +223,16 @@ func LossText(all []Loss) string {
 				exact++
 			}
 		}
-		fmt.Fprintf(&b, "%s: %s\n", l.Service, count(exact, "setting")+" exact")
+		if fmt.Fprintf(&b, "%s:", l.Service); exact > 0 || len(l.Rows) == 0 {
+			fmt.Fprintf(&b, " %s exact", count(exact, "setting"))
+		}
+		b.WriteByte('\n')
 		if l.Unread {
 			b.WriteString("  what was written was not found again, so the loss is not known\n")
 		}
 		for _, r := range l.Rows {
 			if r.Kind != exporter.Exact {
-				fmt.Fprintf(&b, "  %s: %s\n", r.Kind, r)
+				fmt.Fprintf(&b, "  %s\n", r)
 			}
 		}
 		for _, o := range l.Others {

@@ -57,6 +57,11 @@ func TestAFixWritesNoNumberThatTheProductRefuses(t *testing.T) {
 		{"consul", "c.yaml", "apiVersion: consul.hashicorp.com/v1alpha1\nkind: ServiceRouter\nmetadata: {name: api}\n" +
 			"spec:\n  routes:\n  - destination:\n      service: api\n      numRetries: 9\n      retryOnConnectFailure: true\n",
 			"numRetries: 1"},
+		{"consul in HCL", "api.hcl", "Kind = \"service-router\"\nName = \"api\"\nRoutes = [\n  { # why\n    Destination {\n" +
+			"      NumRetries = 9 // nine\n      RetryOn = [\"5xx\"]\n    }\n  }\n]\n", "      NumRetries = 1 // nine\n"},
+		{"consul in Terraform", "main.tf", "resource \"consul_config_entry\" \"api\" {\n  name = \"api\"\n" +
+			"  kind = \"service-router\"\n  config_json = jsonencode({\n    Routes = [{ Destination = { NumRetries = 9, " +
+			"RetryOn = [\"5xx\"] } }]\n  })\n}\n", "{ NumRetries = 1, RetryOn"},
 		{"kong", "kong.yml", "_format_version: \"3.0\"\nservices:\n- name: a\n  url: http://a:80\n  retries: 9\n",
 			"retries: 0"},
 		{"traefik", "d.yml", "http:\n  routers: {a: {rule: 'Path(`/`)', middlewares: [m], service: s}}\n" +

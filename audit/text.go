@@ -182,7 +182,7 @@ func (t *textual) changes(r *Result) {
 		if r.After != nil {
 			after = r.After.Most
 		}
-		t.line("    One request then becomes %s attempts at most.", times(after))
+		t.line("    One request then becomes %s at most.", attempts(after))
 	}
 	if r.Unfinished {
 		t.line("    not all paths were looked at: write these changes with --fix=write, and look again")
@@ -216,6 +216,14 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// attempts is a number of attempts in words.
+func attempts(n float64) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return times(n) + " attempts"
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -46,6 +46,10 @@ type Outcome struct {
 	// Unsent reports that the request has certainly not reached the dependency: no connection was made, or it was
 	// refused unread.
 	Unsent bool
+	// Gone reports a failure of one instance, of which the dependency has others, to which another attempt goes: its
+	// connection ended without an answer, as happens when it is replaced. It says nothing of how the others are, so that
+	// a dependency whose answers have become slow is tried again all the same.
+	Gone bool
 	// Begun reports that the answer has only begun, as that of a stream has with its first message: what the dependency
 	// has to say about extra attempts comes with the end, so that its silence means nothing, and it is taken to use all
 	// that it was told.

@@ -67,13 +67,14 @@ const (
 )
 
 // doubted decides about a failure of which the circuit doubts that it is worth another attempt; the zero Step if it
-// does not. What has certainly not been sent is tried again all the same by who may not wait.
+// does not. What has certainly not been sent, or went to one that is gone, is tried again all the same by who may not
+// wait.
 func doubted(c *Call, now time.Duration, o *Outcome) Step {
 	switch doubt := c.s.breaker.Discourages(now, c.main.start, scarce(c)); {
 	case doubt == breaker.Lifeless && mayWatch(c, now, o):
 		c.awaits = signOfLife
 		return Step{Action: Queue}
-	case doubt == breaker.NoDoubt || o.Unsent:
+	case doubt == breaker.NoDoubt || o.Unsent || o.Gone:
 		return Step{}
 	case now >= c.deadline:
 		return c.stop(now, ErrDeadline)

@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -149,8 +150,9 @@ func TestTheChartHasWhatItsValuesAskFor(t *testing.T) {
 	for values, want := range map[string]string{
 		"":                          gateway + "; Secret " + injector,
 		"gateway: {enabled: false}": "Secret " + injector,
-		"injector: {enabled: false}\nnetworkPolicy: {enabled: false}": strings.TrimSuffix(gateway, " NetworkPolicy"),
-		"injector: {secretName: mine, caBundle: QQ==}":                gateway + "; " + injector,
+		"injector: {enabled: false}\nnetworkPolicy: {enabled: false}":   strings.TrimSuffix(gateway, " NetworkPolicy"),
+		"injector: {secretName: mine, caBundle: QQ==}":                  gateway + "; " + injector,
+		"gateway: {enabled: false}\nmonitoring: {serviceMonitor: true}": "Secret " + injector,
 	} {
 		bundles, err := parsed(values)
 		if err != nil {
@@ -168,6 +170,58 @@ func TestTheChartHasWhatItsValuesAskFor(t *testing.T) {
 		if got := strings.Join(files, "; "); got != want {
 			t.Errorf("%q makes %s, want %s", values, got, want)
 		}
+	}
+}
+
+// TestTheServiceMonitorFindsTheAdminPortOfTheGateway by the labels and the port of a Service, which has the gateway's
+// pods; and no PodMonitor finds them a second time. What it has is read as a tree, as of PodMonitors.
+func TestTheServiceMonitorFindsTheAdminPortOfTheGateway(t *testing.T) {
+	files, err := render("monitoring: {podMonitor: true, serviceMonitor: true, annotations: false, " +
+		"labels: {release: prom}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, monitor, _ := strings.Cut(files["abate/templates/servicemonitor.yaml"], "\n---\n")
+	var s corev1.Service
+	if err := yaml.UnmarshalStrict([]byte(service), &s); err != nil {
+		t.Fatalf("%v in\n%s", err, service)
+	}
+	var m struct {
+		APIVersion, Kind string
+		Metadata         metav1.ObjectMeta
+		Spec             struct {
+			Selector  metav1.LabelSelector
+			Endpoints []struct{ Port, Path string }
+		}
+	}
+	if err := yaml.UnmarshalStrict([]byte(monitor), &m); err != nil {
+		t.Fatalf("%v in\n%s", err, monitor)
+	}
+	b, err := installed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p problems
+	gateway := workloads(b["gateway.yaml"], &p)[0]
+	if !selects(metav1.SetAsLabelSelector(s.Spec.Selector), gateway.deploy.Spec.Template.Labels) {
+		t.Errorf("the Service has other pods: %v", s.Spec.Selector)
+	}
+	if s.Spec.ClusterIP != "None" || named(s.Spec.Ports[0].TargetPort, *gateway.abate) != port(gateway.flags.admin) {
+		t.Errorf("the Service has not the admin port of each pod: %+v", s.Spec)
+	}
+	if m.APIVersion != "monitoring.coreos.com/v1" || m.Kind != "ServiceMonitor" ||
+		m.Metadata.Labels["release"] != "prom" || !selects(&m.Spec.Selector, s.Labels) || len(m.Spec.Endpoints) != 1 ||
+		m.Spec.Endpoints[0].Port != s.Spec.Ports[0].Name || m.Spec.Endpoints[0].Path != "/metrics" {
+		t.Errorf("%+v does not find %+v", m, s.ObjectMeta)
+	}
+	for where, other := range all[*corev1.Service](b["gateway.yaml"]) {
+		if selects(&m.Spec.Selector, other.Labels) {
+			t.Errorf("it finds %s, too", where)
+		}
+	}
+	if pods := files["abate/templates/podmonitor.yaml"]; strings.Contains(pods, "calm-gateway") ||
+		!strings.Contains(pods, "abate/inject") {
+		t.Errorf("a PodMonitor finds the gateway a second time, or no sidecar:\n%s", pods)
 	}
 }
 

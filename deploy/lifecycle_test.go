@@ -1,6 +1,9 @@
 package deploy_test
 
 import (
+	"errors"
+	"flag"
+	"io"
 	"net/url"
 	"os"
 	"path"
@@ -35,8 +38,10 @@ func TestDrainFitsIntoTheGracePeriod(t *testing.T) {
 					p.unless(pause(c) > 0, w.where, "%s: no preStop, so new requests arrive while it ends", c.Name)
 					need += pause(c)
 				}
-				p.unless(w.abate.Lifecycle == nil, w.where, "abate: a sidecar needs no preStop, its client has gone")
+				p.unless(leaves(w.abate) && pause(w.abate) == 0, w.where,
+					"abate: preStop is not /abate leave, without a wait: who calls services of protect must hear of the end")
 			} else {
+				p.unless(leaves(w.abate), w.where, "abate: preStop does not leave, so clients lose requests at SIGTERM")
 				p.unless(pause(w.abate) >= 5*time.Second, w.where, "abate: preStop is shorter than endpoints take to change")
 			}
 			p.unless(grace >= need, w.where, "terminationGracePeriodSeconds is %v, less than %s = %v", grace, sum, need)
@@ -48,23 +53,50 @@ func TestDrainFitsIntoTheGracePeriod(t *testing.T) {
 		edit{"gateway.yaml", "      terminationGracePeriodSeconds: 40\n", "", "is 30s, less than"},
 		edit{"gateway.yaml", "--drain-timeout, 25s", "--drain-timeout, 1m", "less than"},
 		edit{"gateway.yaml", "--drain-timeout, 25s", "--drain-timeout, 25 s", "args: invalid value"},
-		edit{"gateway.yaml", "sleep: {seconds: 10}", "sleep: {seconds: 2}", "preStop is shorter"},
-		edit{"gateway.yaml", "preStop: {sleep: {seconds: 10}}", "preStop: {exec: {command: [sleep, '10']}}",
-			"preStop is shorter"},
+		edit{"gateway.yaml", "leave, --for, 10s]", "leave, --for, 2s]", "preStop is shorter"},
+		edit{"gateway.yaml", "leave, --for, 10s]", "leave, --for, 10 s]", "does not leave"},
+		edit{"gateway.yaml", "[/abate, leave,", "[abate, leave,", "does not leave"},
+		edit{"gateway.yaml", "preStop: {exec: {command: [/abate, leave, --for, 10s]}}", "preStop: {sleep: {seconds: 10}}",
+			"does not leave"},
 		edit{"sidecar.yaml", "terminationGracePeriodSeconds: 40", "terminationGracePeriodSeconds: 30",
 			"is 30s, less than preStop + 25s for the service + drain-timeout = 35s"},
 		edit{"sidecar.yaml", "preStop: {sleep: {seconds: 5}}", "postStart: {sleep: {seconds: 5}}", "checkout: no preStop"},
-		edit{"sidecar.yaml", "restartPolicy: Always\n",
-			"restartPolicy: Always\n          lifecycle: {preStop: {sleep: {seconds: 5}}}\n", "a sidecar needs no preStop"},
+		edit{"sidecar.yaml", "[/abate, leave]", "[/abate, leave, --for, 5s]", "not /abate leave"},
+		edit{"sidecar.yaml", "exec: {command: [/abate, leave]}", "sleep: {seconds: 5}", "not /abate leave"},
 	)
 }
 
-// pause is how long a container sleeps before it is told to end. Only Kubernetes can do that: the image has no program.
+// pause is how long a container waits before it is told to end: Kubernetes has it sleep, or Abate leaves. The image has
+// no other program.
 func pause(c *corev1.Container) time.Duration {
-	if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Sleep == nil {
+	switch {
+	case leaves(c):
+		wait, _ := leaveFlags(c)
+		return wait
+	case c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Sleep == nil:
 		return 0
 	}
 	return time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
+}
+
+// leaves reports whether a container's preStop is "abate leave" with words that it takes.
+func leaves(c *corev1.Container) bool {
+	_, err := leaveFlags(c)
+	return err == nil
+}
+
+func leaveFlags(c *corev1.Container) (wait time.Duration, err error) {
+	if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Exec == nil {
+		return 0, errors.ErrUnsupported
+	}
+	words := c.Lifecycle.PreStop.Exec.Command
+	if len(words) < 2 || words[0] != "/abate" || words[1] != "leave" { // as the Dockerfile calls it
+		return 0, errors.ErrUnsupported
+	}
+	set := flag.NewFlagSet("leave", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.DurationVar(&wait, "for", 0, "")
+	return wait, set.Parse(words[2:])
 }
 
 func TestSidecarStartsBeforeItsServiceAndEndsAfterIt(t *testing.T) {

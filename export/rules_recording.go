@@ -16,7 +16,7 @@ const (
 	ratios     = "abate:ratio"     // what is compared with that
 )
 
-// member is one member of a family.
+// member is one member of a family. Without of, the expression gives several that have their label.
 type member struct{ of, expr string }
 
 // recordings are the recording rules: what happens first, then the thresholds, then the ratios, which read both.
@@ -32,7 +32,10 @@ func recordings(t clockwork) []rule {
 func family(name string, t clockwork, members []member) rule {
 	parts := make([]string, len(members))
 	for i, m := range members {
-		parts[i] = fmt.Sprintf("label_replace(%s, \"of\", %q, \"\", \"\")", m.expr, m.of)
+		parts[i] = m.expr
+		if m.of != "" {
+			parts[i] = fmt.Sprintf("label_replace(%s, \"of\", %q, \"\", \"\")", m.expr, m.of)
+		}
 	}
 	return rule{Record: name, Expr: t.expr(either(parts))}
 }
@@ -62,30 +65,29 @@ func (c clockwork) expr(text string) string {
 		number(c.perSecond(10))).Replace(text)
 }
 
-// facts are what is read of all instances: one look at each series.
+// facts are what is read of all instances: one look at each series. What happens only in trouble is read of those
+// instances that have something to tell, as abate_noticed_total: to find the same number of zeros costs as much as that
+// of others, and nearly all are zeros. It is not there for a service of which all is well.
 func facts() []member {
 	const pair = "sum BY (rate(%s[W]))"
 	perSecond := func(of, metric string) member { return member{of, fmt.Sprintf(pair, metric)} }
 	return []member{
 		perSecond("first_attempts", "abate_first_attempts_total"),
-		perSecond("extra_attempts", "abate_extra_attempts_total"),
-		perSecond("retries", "abate_retries_total"),
 		perSecond("calls", "abate_calls_ended_total"),
-		perSecond("failed_calls", "abate_calls_failed_total"),
-		perSecond("budget_exhausted", `abate_call_refusals_total{reason="budget_exhausted"}`),
+		{"", "sum by (cluster, namespace, job, service, of) (rate(abate_noticed_total{of=~\"extra_attempts|retries|" +
+			"failed_calls|budget_exhausted|shed|critical_shed\"}[W]))"},
 		{"attempts_running", "sum BY (abate_attempts_running)"},
 		{"instances", "count BY (abate_attempts_running)"},
 		// Instances whose circuit was open at a scrape of the window: between two waits it is half-open, and still not
-		// closed. One that nobody calls stays open for ever, and does not count.
-		{"circuits_open", "sum BY (max_over_time(abate_circuit_breaker_open[W]) * (rate(abate_calls_ended_total[W]) " +
-			"> bool 0))"},
-		{"max_extra_attempts", "max BY (abate_policy_max_extra_attempts)"},
-		{"budget_ratio", "max BY (abate_policy_retry_budget_ratio)"},
+		// closed. One that nobody calls stays open for ever, and does not count. Where there are none it is 0, of the
+		// services that this rule has recorded the last time.
+		{"circuits_open", "(sum BY (max_over_time(abate_noticed_circuit_open[W]) * ignoring(of) " +
+			"(rate(abate_noticed_total{of=\"calls\"}[W]) > bool 0)) or ON 0 * max BY (" + one(services, "instances") + "))"},
+		// what the policy allows, where there are extra attempts to be compared with that
+		{"", "max by (cluster, namespace, job, service, of) (abate_noticed_policy)"},
 		{"fallback", "max BY (abate_policy_fallback)"},
 		perSecond("arrivals", "abate_requests_arrived_total"),
-		perSecond("shed", "abate_requests_shed_total"),
 		perSecond("critical_arrivals", "abate_critical_requests_arrived_total"),
-		perSecond("critical_shed", "abate_critical_requests_shed_total"),
 		{"gates", "count BY (abate_requests_arrived_total)"},
 		// What each instance sees, by how much arrives there: a handful of requests somewhere has any share.
 		{"arriving_retries", "sum BY (abate_arriving_retry_ratio * rate(abate_requests_arrived_total[W]))"},
@@ -121,15 +123,15 @@ func limitsOfPolicies(t clockwork) []member {
 		// what is a storm: half-way between that and all that there can be
 		{"storm", fmt.Sprintf("(%s + ON %s) / 2", allowed, most)},
 		// a rate of extra attempts that is nothing yet: what time earns, and the bank within a window
-		{"few", fmt.Sprintf("clamp(%s, %d, %d) / %s + ON %v * %s", or("abate_policy_retry_budget_reserve", usual.Reserve),
-			leastBank, mostBank, number(seconds), slack, or("abate_policy_retry_budget_per_second", 0))},
+		{"few", fmt.Sprintf("clamp(%s, %d, %d) / %s + ON %v * %s", or(one(services, "budget_reserve"), usual.Reserve),
+			leastBank, mostBank, number(seconds), slack, or(one(services, "budget_per_second"), 0))},
 		// the share of retries among all attempts that is high: 30 %, or if the budget allows less, 80 % of what it does
-		{"retries", "clamp_max(0.8 - 0.8 / (1 + max BY (abate_policy_retry_budget_failing_ratio)), 0.3) or 0 * max BY (" +
-			one(services, "attempts_running") + ") + 0.3"},
+		{"retries", "clamp_max(0.8 - 0.8 / (1 + max BY (" + one(services, "budget_failing_ratio") +
+			")), 0.3) or 0 * max BY (" + one(services, "attempts_running") + ") + 0.3"},
 		// the time from which on an open circuit has been so for long, but for the two minutes that its alert waits: a
 		// window, in which it is still seen open, and two waits, a minute at least
 		{"circuit_due", fmt.Sprintf("time() + %s + %v * clamp(2 * max BY (abate_policy_circuit_breaker_max_wait_seconds), "+
-			"60, %v) + ON 0 * max BY (%s == 0)", number(seconds-t.scale*openLasts.Seconds()), t.scale, longestWait.Seconds(),
+			"60, %v) unless ON %s > 0", number(seconds-t.scale*openLasts.Seconds()), t.scale, longestWait.Seconds(),
 			one(services, "circuits_open"))},
 		{"forced_open_and_called", "max BY (abate_policy_circuit_breaker_forced_open) and ON " + one(services, "calls") +
 			" > 0"},
@@ -141,24 +143,29 @@ func limitsOfPolicies(t clockwork) []member {
 func comparisons() []member {
 	of := func(a, b string) string { return fmt.Sprintf("%s / ON %s", one(services, a), one(services, b)) }
 	sent := fmt.Sprintf("(%s + ON %s)", one(services, "first_attempts"), one(services, "extra_attempts"))
+	// those that are looked at over some time must be 0 before they are something
+	dense := func(of, all string) string {
+		return fmt.Sprintf("(%s or ON 0 * max BY (%s))", one(services, of), one(services, all))
+	}
 	return []member{
 		{"amplification", sent + " / ON " + one(services, "first_attempts")},
 		{"retries", one(services, "retries") + " / ON " + sent},
-		{"excess", fmt.Sprintf("%s - ON %s * ON %s - ON %s", one(services, "extra_attempts"),
+		{"excess", fmt.Sprintf("%s - ON %s * ON %s - ON %s", dense("extra_attempts", "first_attempts"),
 			one(thresholds, "extra_attempts"), one(services, "first_attempts"), one(thresholds, "few"))},
 		{"failed_calls", of("failed_calls", "calls")},
-		{"shed", of("shed", "arrivals")},
+		{"shed", dense("shed", "arrivals") + " / ON " + one(services, "arrivals")},
 		{"critical_shed", of("critical_shed", "critical_arrivals")},
 		{"arriving_retries", of("arriving_retries", "arrivals")},
 		{"open_instances", of("circuits_open", "instances")},
-		{"storming_instances", fmt.Sprintf("count BY ((rate(abate_extra_attempts_total[W]) > ON group_left () %s) > "+
-			"rate(abate_first_attempts_total[W]) * ON group_left () %s) / ON %s", one(thresholds, "few"),
+		{"storming_instances", fmt.Sprintf("count BY ((rate(abate_noticed_total{of=\"extra_attempts\"}[W]) > ON "+
+			"group_left () %s) > ignoring(of) rate(abate_noticed_total{of=\"first_attempts\"}[W]) * ON group_left () %s) "+
+			"/ ON %s", one(thresholds, "few"),
 			one(thresholds, "storm"), one(services, "instances"))},
 		// fewer than ten calls in a window say nothing of an instance
-		{"failing_instances", "count BY (rate(abate_calls_failed_total[W]) > 0.5 * (rate(abate_calls_ended_total[W]) > " +
-			"TEN)) / ON " + one(services, "instances")},
-		{"shedding_instances", "count BY (rate(abate_critical_requests_shed_total[W]) > 0.05 * " +
-			"(rate(abate_critical_requests_arrived_total[W]) > TEN)) / ON " + one(services, "gates")},
+		{"failing_instances", "count BY (rate(abate_noticed_total{of=\"failed_calls\"}[W]) > ignoring(of) 0.5 * " +
+			"(rate(abate_noticed_total{of=\"calls\"}[W]) > TEN)) / ON " + one(services, "instances")},
+		{"shedding_instances", "count BY (rate(abate_noticed_total{of=\"critical_shed\"}[W]) > ignoring(of) 0.05 * " +
+			"(rate(abate_noticed_total{of=\"critical_arrivals\"}[W]) > TEN)) / ON " + one(services, "gates")},
 		{"full_instances", "count BY (increase(abate_idempotency_forgotten_total[5W]) > 0 or sum without (result) " +
 			"(increase(abate_idempotency_total{result=\"full\"}[5W])) > 0) / ON count BY (abate_idempotency_max_keys)"},
 	}

@@ -6,8 +6,8 @@ import "time"
 func degraded() alert {
 	return alert{
 		name: "DependencyDegraded", severity: warning, lasts: 5 * time.Minute,
-		expr: byService(ratios, "retries") + " > ON " + one(thresholds, "retries") + " / 2\nand ON " +
-			one(ratios, "failed_calls") + " < 0.02\nand ON " + one(services, "retries") + " > ON " + one(thresholds, "few"),
+		expr: byService(ratios, "retries") + " > ON " + one(thresholds, "retries") + " / 2\nunless ON " +
+			one(ratios, "failed_calls") + " >= 0.02\nand ON " + one(services, "retries") + " > ON " + one(thresholds, "few"),
 		summary: "{{ $labels.service }} fails more often, and retries still hide it",
 		text: "{{ $value | humanizePercentage }} of all attempts are retries, and most of them succeed: callers see " +
 			"less than 2 % failures. If it gets worse, callers will see it.",

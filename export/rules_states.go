@@ -58,9 +58,9 @@ func failing() alert {
 	return alert{
 		name: "DependencyFailing", lasts: 2 * time.Minute,
 		expr: "(" + gradedByFallback(page, page+" or "+instances(value, "failing_instances", "> 0")) +
-			")\nunless ON abate_override{" +
-			"override=\"forcedOpen\"} == 1\nunless ON " + one(thresholds, "forced_open_and_called") + "\nunless ON " + open +
-			", severity=\"" + critical + "\"}\nunless on (cluster, namespace, job, service, severity) " + open + "}",
+			")\nunless ON abate_noticed_override{override=\"forcedOpen\"}\nunless ON " +
+			one(thresholds, "forced_open_and_called") + "\nunless ON " + open + ", severity=\"" + critical +
+			"\"}\nunless on (cluster, namespace, job, service, severity) " + open + "}",
 		summary: "{{ $value | humanizePercentage }} of the calls to {{ $labels.service }} fail",
 		text: "{{ $value | humanizePercentage }} of the calls of {{ $labels.job }} to {{ $labels.service }} fail, retries " +
 			"included, and no circuit stays open. " + isPage("", "Callers get the fallback, or most fail in a few instances "+
@@ -85,7 +85,7 @@ func forcedOpen() alert {
 func overridden() alert {
 	return alert{
 		name: "OverrideInForce", severity: warning, lasts: 15 * time.Minute,
-		expr:    "sum by (cluster, namespace, job, service, override) (abate_override) > 0",
+		expr:    "sum by (cluster, namespace, job, service, override) (abate_noticed_override)",
 		summary: "The circuit of {{ $labels.service }} is {{ $labels.override }} by hand",
 		text: "Somebody has overridden the circuit of {{ $labels.service }} with {{ $labels.override }} in {{ $value | " +
 			"humanize }} instances. The override stays until somebody removes it; a reload of the policy does not.",
@@ -102,7 +102,7 @@ func heldBack() alert {
 		name: "ConnectionsHeldBack", severity: warning, lasts: 5 * time.Minute,
 		expr: wait + " > 0\nunless ON " + wait +
 			" <= ON 0.9 * max BY (abate_policy_pacing_max_wait_seconds)\nand ON sum BY " +
-			"(rate(abate_call_refusals_total{reason=\"rate_limited\"}[W])) > 0",
+			"(rate(abate_noticed_total{of=\"rate_limited\"}[W])) > 0",
 		summary: "Connections to {{ $labels.service }} wait {{ $value | humanizeDuration }} for their token",
 		text: "A new connection to {{ $labels.service }} waits {{ $value | humanizeDuration }} for its token, and some are " +
 			"refused because they would wait longer than pacing.maxWait. The pace is too slow for the load; or it is " +

@@ -173,3 +173,19 @@ func TestTheMethodsThatAreRepeatedAreWrittenWhereAFormatListsThem(t *testing.T) 
 		}
 	}
 }
+
+func TestWhatIsTheSameOfAllMethodsIsOneRow(t *testing.T) {
+	layer := func(tries int, listed ...string) *topology.Layer {
+		return &topology.Layer{Repeats: []topology.Repeat{{On: []topology.Outcome{topology.S503, topology.S502},
+			Tries: w(tries), Listed: listed}}}
+	}
+	var got []string
+	all := []string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH"}
+	for _, r := range exporter.Compare(layer(3), layer(2, all...)) {
+		got = append(got, r.String())
+	}
+	want := "tries of 502, 503 (all methods): 3 becomes 2; methods repeated: all methods"
+	if s := strings.Join(got, "; "); s != want {
+		t.Errorf("%s, want %s", s, want)
+	}
+}

@@ -56,20 +56,28 @@ func Compare(before, after *topology.Layer) []Row {
 		value(c, "jitter", before.Backoff.Jitter, after.Backoff.Jitter)
 		value(c, "Retry-After obeyed", before.Backoff.RetryAfter, after.Backoff.RetryAfter)
 		c.budget(&before.Budget, &after.Budget)
+		value(c, "retry budget, window", before.Budget.Window, after.Budget.Window)
 		value(c, "retry budget, per second", before.Budget.PerSecond, after.Budget.PerSecond)
 		value(c, "retries at once", before.Budget.Concurrent, after.Budget.Concurrent)
 	}
+	c.addAny("breaker", adaptive(&before.Breaker), adaptive(&after.Breaker))
 	value(c, "breaker, failure rate", before.Breaker.FailureRatio, after.Breaker.FailureRatio)
 	value(c, "breaker, failures in a row", before.Breaker.Consecutive, after.Breaker.Consecutive)
 	value(c, "breaker, least calls", before.Breaker.MinimumCalls, after.Breaker.MinimumCalls)
 	value(c, "breaker, window", before.Breaker.Window, after.Breaker.Window)
+	value(c, "breaker, window of calls", before.Breaker.WindowCalls, after.Breaker.WindowCalls)
+	value(c, "breaker, slow from", before.Breaker.SlowerThan, after.Breaker.SlowerThan)
 	value(c, "breaker, time open", before.Breaker.OpenFor, after.Breaker.OpenFor)
 	value(c, "ejection, failures in a row", before.Ejection.Consecutive, after.Ejection.Consecutive)
 	value(c, "ejection, time", before.Ejection.Base, after.Ejection.Base)
+	value(c, "ejection, share at most", before.Ejection.MaxShare, after.Ejection.MaxShare)
 	value(c, "requests at once", before.Limits.Requests, after.Limits.Requests)
 	value(c, "requests that wait", before.Limits.Pending, after.Limits.Pending)
+	value(c, "connections at once", before.Limits.Connections, after.Limits.Connections)
 	value(c, "hedges", before.Hedge.Copies, after.Hedge.Copies)
 	value(c, "delay of hedges", before.Hedge.Delay, after.Hedge.Delay)
+	value(c, "ends when its caller leaves", before.Cancels, after.Cancels)
+	value(c, "retry owner", before.Owner, after.Owner)
 	return c.rows
 }
 
@@ -84,8 +92,21 @@ func (c *comparison) budget(before, after *topology.Budget) {
 	if s := word(after.Share); a == "" && s != "" {
 		a = s + " of requests in flight"
 	}
-	if b != "" || a != "" {
-		c.add("retry budget", b, a)
+	c.addAny("retry budget", b, a)
+}
+
+// adaptive names a breaker that needs no numbers.
+func adaptive(b *topology.Breaker) string {
+	if !b.InsideRetry.IsZero() && b.Consecutive.IsZero() && b.FailureRatio.IsZero() {
+		return "adaptive"
+	}
+	return ""
+}
+
+// addAny adds a row where one side has something.
+func (c *comparison) addAny(setting, before, after string) {
+	if before != "" || after != "" {
+		c.add(setting, before, after)
 	}
 }
 
@@ -104,10 +125,7 @@ func (c *comparison) add(setting, before, after string) {
 
 // value compares one setting. What neither side has is no row; a limit of "none" is nothing to have.
 func value[T topology.Scalar](c *comparison, setting string, before, after topology.Value[T]) {
-	b, a := word(before), word(after)
-	if b != "" || a != "" {
-		c.add(setting, b, a)
-	}
+	c.addAny(setting, word(before), word(after))
 }
 
 func word[T topology.Scalar](v topology.Value[T]) string {
@@ -137,7 +155,7 @@ func (c *comparison) methods(before, after *topology.Layer) {
 }
 
 func methodWords(l *topology.Layer, listed []string) string {
-	if len(listed) > 0 {
+	if len(listed) > 0 && !everyMethod(listed) {
 		return strings.Join(listed, ", ")
 	}
 	words := ""
@@ -150,6 +168,16 @@ func methodWords(l *topology.Layer, listed []string) string {
 		}
 	}
 	return words
+}
+
+// everyMethod reports whether a list has all methods that clients use.
+func everyMethod(listed []string) bool {
+	for _, m := range []string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH"} {
+		if !slices.Contains(listed, m) {
+			return false
+		}
+	}
+	return true
 }
 
 // sent reports whether an outcome is that of a request of HTTP that was sent.
@@ -178,8 +206,30 @@ func (c *comparison) tries(before, after *topology.Layer) {
 		}
 	}
 	for _, p := range order {
-		c.add(fmt.Sprintf("tries of %s (%s methods)", strings.Join(names[p], ", "), p.m), tries(p.b), tries(p.a))
+		other := pair{p.b, p.a, p.m ^ topology.AllMethods}
+		if alike := slices.Equal(names[p], names[other]); !alike {
+			c.add(fmt.Sprintf("tries of %s (%s methods)", listed(names[p]), p.m), tries(p.b), tries(p.a))
+		} else if p.m == topology.Safe {
+			c.add("tries of "+listed(names[p])+" (all methods)", tries(p.b), tries(p.a))
+		}
 	}
+}
+
+// listed names outcomes, or if they are nearly all, those that are missing.
+func listed(names []string) string {
+	var missing []string
+	for _, o := range topology.AllOutcomes() {
+		if !slices.Contains(names, o.String()) {
+			missing = append(missing, o.String())
+		}
+	}
+	switch {
+	case len(missing) == 0:
+		return "every failure"
+	case len(missing) <= 3:
+		return "every failure but " + strings.Join(missing, ", ")
+	}
+	return strings.Join(names, ", ")
 }
 
 // tries is empty for one try: nothing is repeated.

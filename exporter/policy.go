@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -22,24 +23,27 @@ func Policy(routes []Route) []byte {
 		if len(r.URLs) > 0 {
 			t.line("    upstreams: [%s]", quoted(r.URLs))
 		}
-		set(t, l.Overall, "    timeout: %s", time.Duration.String)
-		set(t, l.PerTry, "    attemptTimeout: %s", time.Duration.String)
+		policyLimits(t, l)
 		policyRetries(t, l)
 		policyBudget(t, &l.Budget)
 		policyBreaker(t, &l.Breaker)
 		if n := l.Limits.Requests.Or(0); n > 0 && n < topology.Unbounded {
-			t.line("    bulkhead: {maxConcurrentCalls: %d}", n)
+			t.line("    bulkhead: {maxConcurrentCalls: %d}", min(most, n))
 		}
 		if e := &l.Ejection; e.Consecutive.Or(0) > 0 && len(r.URLs) > 1 {
-			t.line("    outlierDetection: {consecutiveFailures: %d, baseEjectionTime: %s}", e.Consecutive.V,
-				max(time.Second, e.Base.Or(30*time.Second)))
+			t.line("    outlierDetection: {consecutiveFailures: %d, baseEjectionTime: %s}", min(most, e.Consecutive.V),
+				within(10*time.Millisecond, e.Base.Or(30*time.Second), time.Hour))
 		}
-		if n := l.Hedge.Copies.Or(0); n > 0 {
-			t.line("    hedge: {maxHedges: %d, delay: %s}", min(3, n), max(time.Millisecond, l.Hedge.Delay.Or(l.PerTry.Or(0))))
-		}
+		policyHedge(t, l)
 	}
 	return []byte(t.String())
 }
+
+// most is the largest number of calls, or of failures, that a policy file takes.
+const most = 1_000_000
+
+// within returns what is nearest to a value in a range of the policy file.
+func within[T cmp.Ordered](least, v, most T) T { return min(max(least, v), most) }
 
 func quoted(texts []string) string {
 	all := make([]string, len(texts))
@@ -47,6 +51,36 @@ func quoted(texts []string) string {
 		all[i] = fmt.Sprintf("%q", s)
 	}
 	return strings.Join(all, ", ")
+}
+
+// policyLimits writes the limits of a call and of an attempt, of which the second is at most the first. Where the first
+// only forbids further tries, one that runs has the time that it had.
+func policyLimits(t *text, l *topology.Layer) {
+	overall, one := l.Overall, l.PerTry
+	all, bounded := overall.Get()
+	if each, ok := one.Get(); ok && bounded && all > 0 && each > all {
+		if l.StartsOnly {
+			overall.V = each
+		} else {
+			one.V = all
+		}
+	}
+	day := func(d time.Duration) string { return min(d, 24*time.Hour).String() }
+	set(t, overall, "    timeout: %s", day)
+	set(t, one, "    attemptTimeout: %s", day)
+}
+
+// policyHedge writes copies, unless they would be sent when the attempt has ended.
+func policyHedge(t *text, l *topology.Layer) {
+	n, delay := l.Hedge.Copies.Or(0), within(time.Millisecond, l.Hedge.Delay.Or(l.PerTry.Or(0)), time.Hour)
+	for _, limit := range []time.Duration{l.PerTry.Or(0), l.Overall.Or(0)} {
+		if limit > 0 && limit < delay {
+			return
+		}
+	}
+	if n > 0 {
+		t.line("    hedge: {maxHedges: %d, delay: %s}", min(3, n), delay)
+	}
 }
 
 func policyRetries(t *text, l *topology.Layer) {
@@ -58,9 +92,11 @@ func policyRetries(t *text, l *topology.Layer) {
 	if words := policyWords(l); len(words) > 0 {
 		t.line("    retryOn: [%s]", quoted(words))
 	}
-	if methods := Listed(l); len(methods) > 0 {
+	switch methods := Listed(l); {
+	case slices.Equal(methods, []string{"GET", "HEAD", "OPTIONS", "TRACE"}): // as by default
+	case len(methods) > 0:
 		t.line("    retryMethods: [%s]", strings.Join(methods, ", "))
-	} else if !safeOnly {
+	case !safeOnly:
 		t.line("    retryMethods: [GET, HEAD, OPTIONS, PUT, DELETE, POST, PATCH]")
 	}
 	b := &l.Backoff
@@ -74,17 +110,24 @@ func policyRetries(t *text, l *topology.Layer) {
 	} else {
 		t.line("    multiplier: %g", min(100, b.Multiplier.V))
 	}
+	first = min(first, time.Hour)
 	t.line("    initialDelay: %s", first)
-	if m := b.Max.Or(0); m >= first {
-		t.line("    maxDelay: %s", m)
+	const byDefault = 10 * time.Second
+	if m := b.Max.Or(0); m >= first || first > byDefault {
+		t.line("    maxDelay: %s", within(first, m, 24*time.Hour))
 	}
 	switch word := b.Jitter.Or("none"); {
 	case word == "none", word == "equal":
 		t.line("    jitter: %s", word)
 	case strings.HasPrefix(word, "±"):
 		least, longest := b.Wait(1)
+		factor := math.Round(1000*float64(longest-least)/2/float64(first)) / 1000
+		if factor == 0 {
+			t.line("    jitter: none")
+			break
+		}
 		t.line("    jitter: factor")
-		t.line("    jitterFactor: %g", math.Round(1000*float64(longest-least)/2/float64(first))/1000)
+		t.line("    jitterFactor: %g", min(1, factor))
 	}
 }
 
@@ -107,29 +150,38 @@ func policyWords(l *topology.Layer) []string {
 
 func policyBudget(t *text, b *topology.Budget) {
 	if ratio := share(b); ratio > 0 {
-		t.line("    retryBudget: {ratio: %g, reserve: %g}", min(1, max(0.0001, ratio)), b.PerSecond.Or(0))
+		t.line("    retryBudget: {ratio: %g, reserve: %g}", within(0.0001, ratio, 1), within(0, b.PerSecond.Or(0), most))
 	}
 }
 
 func policyBreaker(t *text, b *topology.Breaker) {
-	ratio, byRatio := b.FailureRatio.Get()
-	row, inRow := b.Consecutive.Get()
-	if !byRatio && !inRow {
+	ratio, row := b.FailureRatio.Or(0), b.Consecutive.Or(0)
+	if ratio <= 0 && row <= 0 {
 		return
 	}
 	t.line("    circuitBreaker:")
-	if byRatio {
-		t.line("      failureRateThreshold: %g", min(1, ratio))
+	if ratio > 0 {
+		t.line("      failureRateThreshold: %g", within(0.001, ratio, 1))
 	}
-	if inRow {
-		t.line("      failureThreshold: %d", row)
+	if row > 0 {
+		t.line("      failureThreshold: %d", min(most, row))
 	}
-	set(t, b.MinimumCalls, "      minimumNumberOfCalls: %s", show)
+	const byDefault = 20
+	calls := b.WindowCalls.Or(0)
+	least := min(most, b.MinimumCalls.Or(0))
+	if calls > 0 && (least > calls || least == 0 && calls < byDefault) {
+		least = min(most, calls) // a window holds no more
+	}
+	if least > 0 {
+		t.line("      minimumNumberOfCalls: %d", least)
+	}
 	switch {
 	case b.WindowCalls.Or(0) > 0:
-		t.line("      slidingWindow: %d", b.WindowCalls.V)
+		t.line("      slidingWindow: %d", min(most, b.WindowCalls.V))
 	case b.Window.Or(0) > 0:
-		t.line("      slidingWindow: %s", b.Window.V)
+		t.line("      slidingWindow: %s", within(10*time.Millisecond, b.Window.V, 24*time.Hour))
 	}
-	set(t, b.OpenFor, "      waitDurationInOpenState: %s", time.Duration.String)
+	set(t, b.OpenFor, "      waitDurationInOpenState: %s", func(d time.Duration) string {
+		return within(time.Millisecond, d, time.Hour).String()
+	})
 }

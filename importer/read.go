@@ -98,7 +98,13 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 	}
 	var remarks []topology.Remark
 	found := false
-	if isYAML(name, d.Data) {
+	switch {
+	case isHCL(name, d.Data):
+		var parsed source.Document
+		if parsed, remarks = source.HCL(d); len(remarks) == 0 {
+			found = r.document(parsed, seen)
+		}
+	case isYAML(name, d.Data):
 		var docs []source.Document
 		docs, remarks = d.Parsed()
 		for _, d := range docs {
@@ -109,7 +115,7 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 		return
 	}
 	switch {
-	case len(remarks) == 0 || !found && !known.Match(d.Data):
+	case len(remarks) == 0 || !found && !known.Match(d.Data) && !isHCL(name, d.Data):
 	case !found && source.Template(string(d.Data)) != "" || actions.Match(d.Data):
 		r.template(&d)
 	default:
@@ -137,6 +143,20 @@ var trees = []string{".yaml", ".yml", ".json", ".jsonl"}
 
 // known is text that makes a broken file worth a remark: it was meant for one of the programs that an audit knows.
 var known = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilience4j|methodConfig|retry`)
+
+// consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform.
+var consulHCL = regexp.MustCompile(`(?im)^\s*"?kind"?\s*=\s*` +
+	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry`)
+
+// awsHCL is the same of Terraform's own files: programs in whose environment SDKs of AWS find how to try.
+var awsHCL = regexp.MustCompile(`AWS_(MAX_ATTEMPTS|RETRY_MODE)`)
+
+// isHCL reports whether a text is to be parsed as HCL.
+func isHCL(name string, data []byte) bool {
+	extension := strings.ToLower(path.Ext(name))
+	return len(data) < 1<<20 && !slices.Contains(trees, extension) && !keyed.Match(data[:min(len(data), 4096)]) &&
+		(consulHCL.Match(data) || extension == ".tf" && awsHCL.Match(data))
+}
 
 // actions are what makes of YAML a text that is none before it is rendered.
 var actions = regexp.MustCompile(`\{\{|\{%|<%`)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/abate-go/abate/topology"
 )
@@ -193,7 +194,7 @@ func (r *run) unlimited() {
 			continue
 		}
 		l := e.slots[0][0]
-		if l.Kind == topology.Connection || strings.Contains(strings.ToLower(l.Match.Other), "upgrade") || connects(l) {
+		if l.Kind == topology.Connection || staysOpen(l) || connects(l) {
 			continue
 		}
 		one := Finding{Rule: "F204", At: place(l.Overall, l), Subject: subject(e, l, "overall"),
@@ -208,6 +209,15 @@ func (r *run) unlimited() {
 		}
 		r.report(one)
 	}
+}
+
+// staysOpen reports whether a layer is for connections that stay open, and somebody has set their limit.
+func staysOpen(l *topology.Layer) bool {
+	chosen := func(v topology.Value[time.Duration]) bool {
+		return v.Origin == topology.Written || v.Origin == topology.Inherited
+	}
+	return strings.Contains(strings.ToLower(l.Match.Other), "upgrade") ||
+		l.Upgrades.Or(false) && (chosen(l.PerTry) || chosen(l.Overall))
 }
 
 // connects reports that a layer only opens connections, whose lives have no limit: a proxy of TCP.

@@ -159,10 +159,21 @@ func (r *run) bounds(e *edge, l *topology.Layer) {
 		if by, n := mostTries(l, topology.AllMethods, processed); by != nil {
 			r.report(Finding{Rule: "F209", At: place(l.Cancels, l), Subject: subject(e, l, "cancels"), Effect: float64(n),
 				Message:     fmt.Sprintf("%s goes on with its tries (%s) after its caller has left", name(l), triesText(n)),
-				Fix:         "have it stop when its caller leaves (HAProxy: option abortonclose)",
+				Fix:         stopping(l.Product),
 				Assumptions: assumptions(l, l.Cancels)})
 		}
 	}
+}
+
+// stopping says how a product stops when its caller leaves.
+func stopping(product string) string {
+	switch product {
+	case "haproxy":
+		return "write option abortonclose in the defaults of its frontend and its backend"
+	case "nginx":
+		return "remove proxy_ignore_client_abort on, or the directive of its protocol"
+	}
+	return "have it stop when its caller leaves: pass the caller's cancellation or deadline on"
 }
 
 // services is the part of F209 about services.

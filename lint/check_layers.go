@@ -83,7 +83,7 @@ func (r *run) times(e *edge, l *topology.Layer) {
 // slow is F206 and F208: limits that are far too long, or too short.
 func (r *run) slow(e *edge, l *topology.Layer) {
 	if d, ends := l.Longest(topology.Hang, r.methods(e)); ends && d > time.Minute && !l.PerTry.IsUnknown() &&
-		!l.Overall.IsUnknown() {
+		!l.Overall.IsUnknown() && !staysOpen(l) {
 		at := place(l.PerTry, l)
 		if l.PerTry.Or(0) == 0 {
 			at = place(l.Overall, l)
@@ -137,6 +137,9 @@ func need(l *topology.Layer, n int) time.Duration {
 	return total
 }
 
+// awsSDK is the product of layers that are SDKs of AWS.
+const awsSDK = "aws-sdk"
+
 // repeated is F301 to F305, and F307: what is tried again.
 func (r *run) repeated(e *edge, l *topology.Layer) {
 	list := func(id, key string, m topology.Methods, about func(topology.Outcome) bool, message, fix string) {
@@ -154,8 +157,10 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 		list("F304", "conflicts", topology.Unsafe, is(topology.S409, topology.S4xx), "%s tries writes again after %s, "+
 			"which the service has judged already", "take it out of the list for POST and PATCH")
 	}
-	list("F302", "500", topology.AllMethods, is(topology.S500), "%s tries again after %s, which most often is a bug "+
-		"that the next try finds too", "retry 502, 503 and 504 only; with Abate, neverRetryOn: [\"500\"]")
+	if l.Product != awsSDK { // which has no list, and whose services answer 500 when they are busy
+		list("F302", "500", topology.AllMethods, is(topology.S500), "%s tries again after %s, which most often is a bug "+
+			"that the next try finds too", "retry 502, 503 and 504 only; with Abate, neverRetryOn: [\"500\"]")
+	}
 	if l.Backoff.RetryAfter.IsZero() || !l.Backoff.RetryAfter.Or(true) {
 		if l.Backoff.First.Or(0) == 0 && !l.Backoff.First.IsUnknown() {
 			list("F303", "overload", topology.AllMethods, is(topology.S429, topology.ResourceExhausted), "%s tries again at "+

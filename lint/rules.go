@@ -149,7 +149,7 @@ var rulesOfTime = []Rule{
 		"All tries and waits together come to more than a minute. No user and few programs wait that long; what is tried " +
 			"then is work for nobody.",
 		"The default limits of nginx and Kong are 60 s for each try, for several tries.",
-		"Batch jobs and uploads.",
+		"Batch jobs and uploads. Nothing is said of websockets: routes with an upgrade whose limit somebody has written.",
 		"Lower the limit of a try, or the number of tries."},
 	{"F207", "Two hops have the same limit", Warning,
 		"A service waits for its own call as long as its caller waits for it. When the inner call runs into its limit, " +
@@ -184,7 +184,7 @@ var rulesOfOutcomes = []Rule{
 	{"F302", "Bugs are repeated", Note,
 		"500 is in the list. Most often it is a bug or a bad request, which the next try meets again: load without a chance.",
 		"Retry lists such as Envoy's `5xx` and Spring's `SERVER_ERROR` have it in them.",
-		"A service that answers 500 for everything, overload included.",
+		"A service that answers 500 for everything, overload included. Nothing is said of SDKs of AWS, which have no list.",
 		"Retry 502, 503 and 504."},
 	{"F303", "Overload is answered with an immediate retry", Warning,
 		"A service says 429, or RESOURCE_EXHAUSTED: less, please. The layer sends the request again at once and does not " +

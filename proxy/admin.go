@@ -46,7 +46,7 @@ func (p *admin) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if p.lobby.draining.Load() {
+		if !p.lobby.ready() {
 			http.Error(w, "draining: no new requests, please", http.StatusServiceUnavailable)
 			return
 		}
@@ -161,7 +161,7 @@ func (p *admin) report() report {
 	r := report{
 		Policy: policyReport{Path: status.Path, Loaded: status.Loaded, Hash: status.Hash,
 			GatewayRetries: p.plane.policies.GatewayRetries()},
-		Draining: p.lobby.draining.Load(), Services: []serviceReport{},
+		Draining: !p.lobby.ready(), Services: []serviceReport{},
 	}
 	if status.Err != nil {
 		r.Policy.Error = status.Err.Error()

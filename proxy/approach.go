@@ -13,6 +13,7 @@ import (
 
 // approach is how the endpoints of a service are reached, as its policy says.
 type approach struct {
+	https         bool                  // an upstream speaks TLS
 	files         *watched[credentials] // nil: TLS as usual
 	before        *tls.Config           // what holds until they can be read; nil for nothing
 	proxyProtocol int                   // the version of the header that connections begin with, 0 for none

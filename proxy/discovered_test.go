@@ -278,8 +278,7 @@ func TestAThousandEndpointsOfWhichATenthIsReplacedAgainAndAgain(t *testing.T) {
 	p := &pods{t: t}
 	p.begin(n)
 	file := newTargets(t, p.addrs()...)
-	// Without a breaker, which holds back retries of a service that looks strained, as everything does on a busy machine.
-	r := start(t, file.policy("http", quickRetry, "maxRetries: 3", noBreaker))
+	r := start(t, file.policy("http")) // the default policy
 	r.becomes(p.addrs()...)
 	var calls, failed atomic.Int64
 	var clients sync.WaitGroup

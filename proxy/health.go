@@ -115,7 +115,7 @@ func parseHealthRequest(b []byte) (service string, ok bool) {
 	return service, true
 }
 
-func (h health) ready() bool { return !h.admin.lobby.draining.Load() }
+func (h health) ready() bool { return h.admin.lobby.ready() }
 
 // status looks a service up.
 func (h health) status(service string) servingStatus {

@@ -147,7 +147,7 @@ func (p *http2Pool) connect(d *dial, t *transport) {
 		p.choice.Replaced()
 	}
 	p.conns = append(p.conns, c)
-	p.carriers = append(p.carriers, spread.Carrier{Made: now, Until: p.e.endOfLife(t, now)})
+	p.carriers = append(p.carriers, spread.Carrier{Made: now, Until: p.e.endOfLife(t, now), TLS: made != nil})
 	if p.tidy(); t.life.Err() != nil {
 		go c.Close() // it has forget called, which wants mu
 	}

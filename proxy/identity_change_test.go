@@ -73,6 +73,29 @@ func serveIdentified(t *testing.T) (url string) {
 
 // Over HTTP/2 the connections that there are serve until there is a new one. If there can be none, because the service
 // is not who it must be, they are not for new calls.
+// The authorities of the system are not those that the policy asks for. Until its file can be read, only a service that
+// spoke TLS before goes on, as it did.
+func TestAReloadToAuthoritiesThatCannotBeReadDoesNotFallBackToTheSystems(t *testing.T) {
+	f := newFiles(t, trusted.issue(t, named("shop")), stranger)
+	broken := filepath.Join(t.TempDir(), "ca.pem")
+	writeFile(t, broken, "nothing")
+	up, _ := asked(t, withID(paymentsID))
+	tls := "tls: {ca: " + broken + "}"
+	r := start(t, single([]string{mirror(t).url}, noRetries))
+	r.becomesPolicy(single([]string{up}, tls, noRetries))
+	if a := r.get("/"); a.status != 502 || !strings.Contains(a.content, "the files of its tls could not be read") {
+		t.Errorf("plain before: %d %s", a.status, a.content)
+	}
+	r.becomesPolicy(single([]string{up}, f.own(anyOne), noRetries))
+	if a := r.get("/"); a.status != 200 {
+		t.Errorf("good files: %d %s", a.status, a.content)
+	}
+	r.becomesPolicy(single([]string{up}, tls, noRetries))
+	if a := r.get("/"); a.status != 200 {
+		t.Errorf("TLS before: %d %s", a.status, a.content)
+	}
+}
+
 func TestCallsEndAtAServiceThatMustBeAnother(t *testing.T) {
 	f := newFiles(t, trusted.issue(t, named("shop")), stranger)
 	url := serveIdentified(t)

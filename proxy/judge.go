@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
@@ -11,6 +13,7 @@ import (
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/proxy/calltree"
+	"github.com/abate-go/abate/proxy/h2"
 )
 
 // judge classifies an attempt. What the client did is not the service's fault.
@@ -33,9 +36,10 @@ func (g *guardedCall) judge(a *answer, err error) (o abate.Outcome) {
 	default:
 		o = abatehttp.ClassifyError(g.req.route.Guard, err, again)
 		if settled(err) {
-			o.NoRetry = !again || !g.hasOthers() || !g.req.route.Guard.Retryable(0, err, true)
-			o.Unsent = !a.sent
+			o.NoRetry = !again || !g.hasOthers(a) || !g.req.route.Guard.Retryable(0, err, true)
 		}
+		o.Unsent = o.Unsent || !a.sent
+		o.Gone = a.resp.Status == 0 && cutOff(err) && g.hasOthers(a)
 	}
 	o.Unfinished = o.Class == abate.Success && err == nil && !g.req.rpc && !a.ended &&
 		a.resp.Status != http.StatusSwitchingProtocols
@@ -44,9 +48,17 @@ func (g *guardedCall) judge(a *answer, err error) (o abate.Outcome) {
 	return o
 }
 
-// hasOthers reports whether another attempt goes to another endpoint.
-func (g *guardedCall) hasOthers() bool {
-	return len(g.req.route.service.newest(g.req.fleet).endpoints) > 1
+// hasOthers reports whether an attempt after a goes to another endpoint.
+func (g *guardedCall) hasOthers(a *answer) bool {
+	all := g.req.route.service.newest(g.req.fleet).endpoints
+	return len(all) > 1 || len(all) == 1 && all[0] != a.to
+}
+
+// cutOff reports whether a connection ended before there was an answer on it.
+func cutOff(err error) bool {
+	var end *h2.StreamError
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &end) && end.Cause != nil && !timedOut(err)
 }
 
 // judgeDelivered judges an answer that the client has got, as far as it came.

@@ -179,3 +179,24 @@ func (l *lobby) leave(c *clientConn) {
 		l.emptied()
 	}
 }
+
+// remind has clients that speak HTTP/2 go, those who have come in while the proxy leaves among them.
+func (l *lobby) remind() {
+	if !l.plane.leaving.Load() {
+		return
+	}
+	var going []*h2.Conn
+	l.mu.Lock()
+	for c := range l.clients {
+		if conn := c.http2.Load(); conn != nil && l.plane.leaves(c.from.listen) {
+			going = append(going, conn)
+		}
+	}
+	l.mu.Unlock()
+	for _, conn := range going {
+		conn.Drain()
+	}
+}
+
+// ready reports whether new requests are welcome.
+func (l *lobby) ready() bool { return !l.draining.Load() && !l.plane.leaving.Load() }

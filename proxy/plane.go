@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policyfile"
@@ -20,6 +21,7 @@ type plane struct {
 	clock    instant
 	life     context.Context // until the last client has gone
 	end      context.CancelFunc
+	leaving  atomic.Bool // see Proxy.Leave
 
 	out      transport
 	services services
@@ -38,4 +40,9 @@ func (p *plane) note(what string, attrs ...slog.Attr) {
 	if dropped, ok := p.lines.admit(core.Now()); ok && log != nil {
 		log.LogAttrs(context.Background(), slog.LevelInfo, what, append(attrs, slog.Int("linesDropped", dropped))...)
 	}
+}
+
+// leaves reports whether clients at a listener of this name are to go, see Leave.
+func (p *plane) leaves(listen string) bool {
+	return p.leaving.Load() && (listen != "" || p.config.Gateway)
 }

@@ -184,6 +184,7 @@ func (p *Proxy) tick() {
 		case <-t.C:
 			p.prepare()
 			p.follow()
+			p.lobby.remind()
 			p.plane.trees.Sweep()
 			p.plane.services.tick(core.Now(), &p.plane.out, p.plane.config.Log, p.admin.page)
 			p.plane.outside.tick(core.Now() - p.plane.config.UpstreamIdleTimeout)
@@ -222,28 +223,42 @@ func (p *Proxy) ServeRedirected(l net.Listener) error {
 	return p.lobby.serve(l, func(d *door) { d.redirects = true })
 }
 
-// Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it drains),
-// /metrics (Prometheus), /guards and /gates (state as JSON), /policy (the policy in force, every default written out)
-// and, at / for a browser, the live page of abateadmin. Where it is served over HTTP/2 it answers the health checks
-// of gRPC too (grpc.health.v1, for the proxy and for each service). It shows addresses, numbers of requests and
-// messages of errors, no requests: keep it on loopback or in a network you trust, or have it ask for a token or a
-// client certificate (Config.AdminTokens, Config.AdminTLS). Only then can something be changed from it. /healthz and
-// /readyz are open to everybody: whoever looks whether the proxy is well, such as a kubelet, has neither; and so is
-// the empty page, into which a token is typed. On loopback everything else answers to addresses and to localhost
-// only, and to no other name.
+// Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it leaves or
+// drains), /metrics (Prometheus), /guards and /gates (state as JSON), /policy (the policy in force, every default
+// written out) and, at / for a browser, the live page of abateadmin. Where it is served over HTTP/2 it answers the
+// health checks of gRPC too (grpc.health.v1, for the proxy and for each service). It shows addresses, numbers of
+// requests and messages of errors, no requests: keep it on loopback or in a network you trust, or have it ask for a
+// token or a client certificate (Config.AdminTokens, Config.AdminTLS). Only then can something be changed from it.
+// /healthz and /readyz are open to everybody: whoever looks whether the proxy is well, such as a kubelet, has
+// neither; and so is the empty page, into which a token is typed. On loopback everything else answers to addresses
+// and to localhost only, and to no other name.
 func (p *Proxy) Admin() http.Handler { return p.admin.handler() }
 
 // AdminTLS is how to serve Admin: nil without TLS. Certificates that change are taken up.
 func (p *Proxy) AdminTLS() *tls.Config { return p.admin.serverTLS() }
 
-// Ready reports whether the proxy takes requests: until Shutdown.
-func (p *Proxy) Ready() bool { return !p.lobby.draining.Load() }
+// Ready reports whether the proxy takes requests: until Leave or Shutdown.
+func (p *Proxy) Ready() bool { return p.lobby.ready() }
 
 // lastSpans sends the spans that are left. A collector that is away holds nobody up for long.
 func (p *Proxy) lastSpans(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	p.plane.tracer.Close(ctx)
+}
+
+// Leave asks those who send requests here to send them elsewhere, and goes on serving: between the moment at which
+// somebody takes the proxy out and the one at which the last of its callers has heard of that. Ready is false from now
+// on. Connections end between two requests, by what HTTP has for it: the next answer over HTTP/1.1 says
+// "Connection: close", and HTTP/2 gets GOAWAY, so that no request is lost, as one may be that is sent while Shutdown
+// closes its connection. New connections are taken, and end in the same way. A connection of HTTP/1.1 without a request
+// stays open until it has one, or until Shutdown.
+//
+// It concerns the callers of services that the policy file protects, and all of a gateway. The program beside a
+// sidecar goes on as before. It does not wait, and cannot be taken back.
+func (p *Proxy) Leave() {
+	p.plane.leaving.Store(true)
+	p.lobby.remind()
 }
 
 // Shutdown takes no new clients, tells those there are to go after the request under way, and returns when the last

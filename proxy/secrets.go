@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -187,9 +188,11 @@ func (e *secrets) tokensIn(a inbound.Authentication) *watched[identity.Tokens] {
 }
 
 // approach is how the endpoints of a service are to be reached by a policy; before is how they were, nil for not at
-// all. Files that came just now are read at once.
+// all. Files that came just now are read at once. While they cannot be read, a service that spoke TLS goes on as it did;
+// one that did not is not reached: the authorities of the system are not those that the policy asks for.
 func (e *secrets) approach(p *policyfile.Policy, before *approach) *approach {
-	a := &approach{proxyProtocol: map[string]int{"v1": 1, "v2": 2}[p.SendProxyProtocol]}
+	a := &approach{proxyProtocol: map[string]int{"v1": 1, "v2": 2}[p.SendProxyProtocol],
+		https: slices.ContainsFunc(p.Upstreams, func(u string) bool { return strings.HasPrefix(u, "https:") })}
 	if !p.TLS.Enabled() {
 		return a
 	}
@@ -205,7 +208,7 @@ func (e *secrets) approach(p *policyfile.Policy, before *approach) *approach {
 		e.clients[key] = w
 		_, _ = w.refresh() // what is wrong, the next follow tells
 	}
-	if a.files = w; w.value.Load() == nil && before != nil {
+	if a.files = w; w.value.Load() == nil && before != nil && before.https {
 		a.before, _ = before.config() // nil, if that is an error too
 	}
 	return a

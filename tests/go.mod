@@ -16,6 +16,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sso v1.39.3
 	github.com/go-resty/resty/v2 v2.16.5
 	github.com/hashicorp/go-retryablehttp v0.7.8
+	github.com/hashicorp/hcl v1.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/owenrumney/go-sarif/v3 v3.3.1
 	github.com/redis/go-redis/v9 v9.22.0

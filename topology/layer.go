@@ -65,6 +65,9 @@ type Layer struct {
 	Beside Value[bool] `yaml:"beside,omitempty"`
 	// StartsOnly reports that Overall forbids further tries but does not end one that runs (nginx).
 	StartsOnly bool `yaml:"startsOnly,omitempty"`
+	// Upgrades reports that its requests may become connections that stay open, as websockets do: a long limit, or none,
+	// is right for them.
+	Upgrades Value[bool] `yaml:"upgrades,omitempty"`
 
 	Backoff  Backoff  `yaml:"backoff,omitempty"`
 	Budget   Budget   `yaml:"budget,omitempty"`

@@ -117,6 +117,7 @@ func (v *arrivals) observer(service string) *gateObserver {
 	for i, result := range keyResults {
 		o.keys[i] = v.keys.WithLabelValues(service, result)
 	}
+	o.noticed = o.watches()
 	return o
 }
 

@@ -201,6 +201,10 @@ var leftOut = map[string]string{
 	"abate_idempotency_bytes": "it is no trouble if the store is full of answers: the oldest go first; " +
 		"abate_idempotency_held_seconds says what matters",
 	"abate_idempotency_max_bytes": "the bound of abate_idempotency_bytes",
+	"abate_noticed_circuit_open":  "it is for the rules; abate_circuit_breaker_open is the same",
+	"abate_noticed_override":      "it is for the rules; abate_override is the same",
+	"abate_noticed_policy":        "it is where an alert begins, as the abate_policy_ metrics are",
+	"abate_noticed_total":         "it is for the rules; the counters that it names are the same",
 }
 
 // TestEveryMetricIsOnTheDashboard, or left out on purpose: one that nobody sees is not worth its series.

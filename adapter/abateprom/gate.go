@@ -52,6 +52,8 @@ type gateObserver struct {
 	keys              [len(keyResults)]prometheus.Counter
 
 	arrived, turnedAway, critical, criticalShed prometheus.Counter
+
+	noticed []*watch
 }
 
 // refusals are why a gate said no, with their labels. The last is for what this list does not know.

@@ -38,6 +38,7 @@ type observer struct {
 	extra       prometheus.Counter // attempts
 	endedAll    prometheus.Counter // calls
 	failed      prometheus.Counter // calls
+	noticed     []*watch
 }
 
 // classes are how an attempt can end, and a call that sent one.

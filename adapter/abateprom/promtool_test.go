@@ -37,6 +37,7 @@ var names = []string{
 	"abate_kafka_normal_rate", "abate_kafka_oldest_handler_seconds", "abate_kafka_parked_keys",
 	"abate_kafka_parked_total", "abate_kafka_partitions", "abate_kafka_paused_partitions",
 	"abate_kafka_paused_seconds", "abate_kafka_pauses_total", "abate_kafka_stuck_handlers_total",
+	"abate_noticed_circuit_open", "abate_noticed_override", "abate_noticed_policy", "abate_noticed_total",
 	"abate_override", "abate_pacing_per_second", "abate_pacing_wait_seconds", "abate_policy_changes_total",
 	"abate_policy_circuit_breaker_max_wait_seconds", "abate_policy_max_extra_attempts",
 	"abate_policy_pacing_max_wait_seconds", "abate_policy_retry_budget_failing_ratio",
@@ -62,6 +63,10 @@ func everything(t testing.TB) fixture {
 	p.CircuitBreaker = opening().CircuitBreaker
 	p.Throttle.K, p.RateLimit.Config, p.Pacing.PerSecond = 2, once.Config, 10
 	_ = failing(m.guard(t, "payment-service", p), 0)
+	_ = failing(m.guard(t, "mail-service", retrying(2)), 0)
+	if err := m.guard(t, "quote-service", p).Override(abate.OverrideShadow); err != nil {
+		t.Fatal(err)
+	}
 	e := m.Endpoint("payment-service", "/charges/{id}")
 	e.Began()
 	e.Retried(2)

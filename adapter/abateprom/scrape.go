@@ -3,6 +3,7 @@ package abateprom
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -92,7 +93,8 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 		v.Describe(to)
 	}
 	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, refusingDesc, activeDesc,
-		callsRunningDesc, attemptsRunningDesc, amplificationDesc, overrideDesc) {
+		callsRunningDesc, attemptsRunningDesc, amplificationDesc, overrideDesc, noticedTotalDesc, circuitNoticedDesc,
+		overrideNoticedDesc, policyNoticedDesc) {
 		to <- d
 	}
 	for _, d := range s.plain {
@@ -135,6 +137,7 @@ func (s scrape) Collect(to chan<- prometheus.Metric) {
 	for service, g := range gates {
 		collectGate(to, service, g)
 	}
+	s.collectNoticed(to, time.Now())
 }
 
 // collectState reads a guard. What its policy has switched off is left out: an empty budget would raise an alert.
@@ -142,8 +145,10 @@ func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 	policy, state := g.Describe(), g.State()
 	to <- value(breakerDesc, service, breakerLevel(state.Breaker.State))
 	mode := policy.CircuitBreaker.Mode
-	to <- value(refusingDesc, service, oneIf(state.Breaker.State == breaker.Open && state.Override == "" &&
-		policy.CircuitBreaker.Enabled() && mode != breaker.Shadow && mode != breaker.ForcedOpen))
+	refusing := oneIf(state.Breaker.State == breaker.Open && state.Override == "" &&
+		policy.CircuitBreaker.Enabled() && mode != breaker.Shadow && mode != breaker.ForcedOpen)
+	to <- value(refusingDesc, service, refusing)
+	noticeState(to, service, refusing, state.Override)
 	for _, o := range overrides {
 		to <- prometheus.MustNewConstMetric(overrideDesc, prometheus.GaugeValue, oneIf(state.Override == o),
 			service, string(o))

@@ -148,6 +148,7 @@ func (v *vectors) observer(service string) *observer {
 	for i, state := range states {
 		o.transitions[i] = v.transitions.WithLabelValues(service, state.String())
 	}
+	o.noticed = o.watches()
 	return o
 }
 

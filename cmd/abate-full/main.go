@@ -38,6 +38,8 @@ func program() *cli.Program {
 		{Name: "sim", Summary: "run a scenario in virtual time and judge it", Run: rehearse.SimCommand},
 		{Name: "tune", Summary: "look for the policy that is best over several scenarios", Run: rehearse.TuneCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file", Run: c.ProxyCommand},
+		{Name: "leave", Summary: "have a proxy ask its clients to go elsewhere, before it ends",
+			Run: sidecar.LeaveCommand},
 		{Name: "run", Summary: "start a program whose calls go through a proxy beside it", Run: runs.RunCommand},
 		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",
 			Run: rehearse.TopCommand},

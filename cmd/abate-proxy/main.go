@@ -24,6 +24,8 @@ func program() *cli.Program {
 		Intro:   "The sidecar and the gateway of Abate. Flags without a command are those of proxy.",
 		Default: c.ProxyCommand, Commands: []cli.Command{
 			{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file", Run: c.ProxyCommand},
+			{Name: "leave", Summary: "have a proxy ask its clients to go elsewhere, before it ends",
+				Run: sidecar.LeaveCommand},
 			{Name: "run", Summary: "start a program whose calls go through a proxy beside it", Run: runs.RunCommand},
 			{Name: "wait", Summary: "wait until databases and services answer, then become a program", Run: waits.WaitCommand},
 			{Name: "probe", Summary: "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)",

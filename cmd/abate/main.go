@@ -28,6 +28,8 @@ func program() *cli.Program {
 		{Name: "tune", Summary: "look for the policy that is best over several scenarios", Run: rehearse.TuneCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file (in abate-proxy)",
 			Run: proxy.Command("proxy")},
+		{Name: "leave", Summary: "have a proxy ask its clients to go elsewhere, before it ends (in abate-proxy)",
+			Run: proxy.Command("leave")},
 		{Name: "run", Summary: "start a program whose calls go through a proxy beside it (in abate-proxy)",
 			Run: proxy.Command("run")},
 		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",

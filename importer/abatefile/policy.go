@@ -11,6 +11,13 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
+// Layer returns what the form says of a service's policy, without the places in its file.
+func Layer(name string, p *policyfile.Policy) topology.Layer {
+	r := &reader{doc: &source.Document{}, form: &topology.Form{}}
+	r.service(&policyfile.Service{Name: name, Policy: *p})
+	return r.form.Policies[0].Layer
+}
+
 // service makes the policy of one service.
 func (r *reader) service(s *policyfile.Service) {
 	p := s.Policy.WithDefaults()
@@ -92,6 +99,10 @@ func meaning(word string) []topology.Outcome {
 	}
 	return nil
 }
+
+// Apart reports whether a word of retryOn or neverRetryOn is what the form tells apart from other outcomes. A single
+// status such as 501 is one of its class there.
+func Apart(word string) bool { return conditions[word] != nil }
 
 // repeats returns what a service's calls repeat.
 func (r *reader) repeats(service string, p *policyfile.Policy) []topology.Repeat {

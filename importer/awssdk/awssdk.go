@@ -1,5 +1,7 @@
 // Package awssdk reads how often the SDKs of AWS try: AWS_RETRY_MODE and AWS_MAX_ATTEMPTS in the environment of
-// workloads, and the profiles of the file ~/.aws/config. What a program sets for a client in its code it does not see.
+// programs (workloads of Kubernetes, compose files, task definitions of ECS, functions in templates of SAM and
+// CloudFormation, in serverless.yml and in Terraform), and the profiles of the file ~/.aws/config. What a program sets
+// for a client in its code it does not see.
 package awssdk
 
 import (
@@ -59,51 +61,6 @@ type client struct {
 func (r *reader) workload(d *source.Document) {
 	for _, c := range clients(d.Root) {
 		r.add(c.service, "environment of "+c.service, c)
-	}
-}
-
-// clients returns the programs of a workload of Kubernetes, or of a compose file, whose environment has one of the
-// variables.
-func clients(root source.Node) []client {
-	var all []client
-	add := func(service string, env source.Node) {
-		c := client{service: service}
-		for _, p := range env.Pairs() {
-			c.set(p.Key, source.Part{Text: p.Value.Text(), At: p.Value.At()})
-		}
-		for _, e := range env.Items() {
-			if name, value, ok := strings.Cut(e.Text(), "="); ok {
-				c.set(name, source.Part{Text: value, At: e.At()})
-			}
-			if value := e.Get("value"); value.Exists() {
-				c.set(e.Get("name").Text(), source.Part{Text: value.Text(), At: value.At()})
-			}
-		}
-		if service != "" && (c.attempts.Text != "" || c.mode.Text != "") {
-			all = append(all, c)
-		}
-	}
-	meta := root.Get("metadata")
-	for _, spec := range []source.Node{root.Get("spec"), root.Get("spec", "template", "spec"),
-		root.Get("spec", "jobTemplate", "spec", "template", "spec")} {
-		for _, container := range spec.Get("containers").Items() {
-			add(source.Qualified(meta.Get("name").Text(), meta.Get("namespace").Text()), container.Get("env"))
-		}
-	}
-	if !root.Get("kind").Exists() {
-		for _, p := range root.Get("services").Pairs() {
-			add(p.Key, p.Value.Get("environment"))
-		}
-	}
-	return all
-}
-
-func (c *client) set(name string, value source.Part) {
-	switch name {
-	case attemptsVariable:
-		c.attempts = value
-	case modeVariable:
-		c.mode = value
 	}
 }
 

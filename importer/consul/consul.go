@@ -1,12 +1,9 @@
-// Package consul reads config entries of Consul: service-router, service-resolver and service-defaults, as JSON or YAML
-// and as resources of Kubernetes. Entries that are written in HCL are not read.
-//
-// Consul's sidecars are Envoy, and what Consul does not write is Envoy's default: a NumRetries of 0 is not written, so
-// it is one retry, and a number of retries without a condition is none.
+// Package consul reads config entries of Consul: service-router, service-resolver, service-defaults and http-route, as
+// HCL, JSON or YAML, as resources of Kubernetes or of Terraform, and those that an agent's configuration begins with.
+// What a destination of them repeats is said by package envoywords, because Consul's sidecars and gateways are Envoy.
 package consul
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -18,80 +15,73 @@ import (
 // assumedVersion is the version whose defaults hold when nobody says which it is.
 const assumedVersion = "1.22"
 
-// kinds are the entries that are read, by the kind of their resource in Kubernetes.
-var kinds = map[string]string{"ServiceRouter": "service-router", "ServiceResolver": "service-resolver",
-	"ServiceSplitter": "service-splitter", "ServiceDefaults": "service-defaults"}
+// Recognise reports whether a document has a config entry that is read.
+func Recognise(d source.Document) bool { return len(entriesOf(d.Root)) > 0 }
 
-// kindOf returns the kind of an entry; it is empty for other documents.
-func kindOf(root source.Node) string {
-	if strings.HasPrefix(root.Get("apiVersion").Text(), "consul.hashicorp.com/") {
-		return kinds[root.Get("kind").Text()]
-	}
-	word := root.Get("Kind|kind").Text()
-	for _, kind := range kinds {
-		if word == kind && root.Get("Name|name").Exists() {
-			return kind
-		}
-	}
-	return ""
-}
-
-// Recognise reports whether a document is a config entry that is read.
-func Recognise(d source.Document) bool { return kindOf(d.Root) != "" }
-
-// Read returns what the entries say: each route of a router is a policy of the sidecars that call its service.
+// Read returns what the entries say: each route of a router is a policy of the sidecars that call its service, and each
+// rule of an http-route one of its gateways.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
-	r := &reader{version: assume.Version("consul", assumedVersion), before: map[string]bool{}}
+	r := &reader{version: assume.Version("consul", assumedVersion), before: map[string]bool{}, routed: map[string]bool{},
+		gateways: map[string]bool{}}
 	r.who = "Consul " + r.version.V
+	var all []entry
 	for i := range docs {
-		if kind := kindOf(docs[i].Root); kind == "service-router" || kind == "service-splitter" {
-			r.before[nameOf(docs[i].Root)] = true
-		}
+		all = append(all, entriesOf(docs[i].Root)...)
 	}
-	for i := range docs {
-		root := docs[i].Root
-		spec := root
-		if root.Get("spec").Exists() {
-			spec = root.Get("spec")
+	r.names = namesOf(all)
+	for _, e := range all {
+		name := r.names[e.name.Text()]
+		if name == "" {
+			name = e.name.Text()
 		}
-		switch kindOf(root) {
-		case "service-router":
-			r.router(nameOf(root), spec)
-		case "service-resolver":
-			r.resolver(nameOf(root), spec)
-		case "service-defaults":
-			r.defaults(nameOf(root), spec)
-		}
+		r.before[name] = r.before[name] || e.kind == "service-router" || e.kind == "service-splitter"
+		r.routed[name] = r.routed[name] || r.before[name] || e.kind == "service-resolver"
+	}
+	for _, e := range all {
+		r.entry(e)
 	}
 	r.form.Remarks = source.Distinct(r.form.Remarks)
 	return r.form
+}
+
+func (r *reader) entry(e entry) {
+	if e.kind == "service-splitter" || e.kind == "service-defaults" && !get(e.spec, "UpstreamConfig").Exists() &&
+		e.spec.IsMap() {
+		return // nothing of it is about calls
+	}
+	name, ok := r.name(e.name)
+	if !ok {
+		return
+	}
+	if e.spec.Exists() && !e.spec.IsMap() {
+		r.remark("F702", e.spec.At(), e.kind+" "+name, "what this entry says is not known: it is no jsonencode({…})",
+			"write it as config_json = jsonencode({…}), or give the audit the entry as a file of its own")
+		return
+	}
+	switch e.kind {
+	case "service-router":
+		r.router(name, e.spec)
+	case "service-resolver":
+		r.resolver(name, e.spec)
+	case "service-defaults":
+		r.defaults(name, e.spec)
+	case "http-route":
+		r.httpRoute(name, e.spec)
+	}
 }
 
 type reader struct {
 	form    topology.Form
 	version topology.Value[string]
 	who     string
-	before  map[string]bool // services with a router or a splitter
+	before  map[string]bool   // services with a router or a splitter
+	routed  map[string]bool   // and those with a resolver
+	names   map[string]string // of entries of Terraform, by how others refer to them
+	// gateways are those that the form has.
+	gateways map[string]bool
 }
 
-func nameOf(root source.Node) string {
-	if name := root.Get("metadata", "name").Text(); name != "" {
-		return name
-	}
-	return root.Get("Name|name").Text()
-}
-
-// get returns a key in the spelling of JSON ("NumRetries"), of Kubernetes ("numRetries") or of HCL ("num_retries").
-func get(n source.Node, key string) source.Node {
-	var snake strings.Builder
-	for i, c := range key {
-		if i > 0 && c >= 'A' && c <= 'Z' && key[i-1] >= 'a' {
-			snake.WriteByte('_')
-		}
-		snake.WriteString(strings.ToLower(string(c)))
-	}
-	return n.Get(key + "|" + strings.ToLower(key[:1]) + key[1:] + "|" + snake.String())
-}
+func get(n source.Node, key string) source.Node { return envoywords.ConsulKey(n, key) }
 
 func read[T topology.Scalar](r *reader, n source.Node, parse func(string) (T, error)) topology.Value[T] {
 	v, remarks := source.Scalar(n, parse)
@@ -112,15 +102,18 @@ func (r *reader) layer(name string, at topology.Position) topology.Layer {
 // router reads the routes of a service. A request takes the first that it meets, and the service itself after them.
 func (r *reader) router(name string, spec source.Node) {
 	subject := "service-router " + name
-	for _, route := range get(spec, "Routes").Items() {
+	for _, route := range get(spec, "Routes").List() {
 		to := get(route, "Destination")
 		l := r.layer(subject, route.At())
 		l.Choice, l.Match = subject, match(get(get(route, "Match"), "HTTP"))
 		l.Overall = r.timeout(get(to, "RequestTimeout"), route.At())
-		r.retries(&l, to)
-		callee := get(to, "Service").Text()
-		if callee == "" {
-			callee = name
+		r.form.Remarks = append(r.form.Remarks, envoywords.ConsulRetries(&l, to, r.who)...)
+		callee := name
+		if to := get(to, "Service"); to.Text() != "" {
+			var known bool
+			if callee, known = r.name(to); !known {
+				continue
+			}
 		}
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Layer: l})
 	}
@@ -143,7 +136,7 @@ func match(http source.Node) topology.Match {
 	m.Methods = get(http, "Methods").Texts()
 	var other []string
 	for _, kind := range []string{"Header", "QueryParam"} {
-		for _, n := range get(http, kind).Items() {
+		for _, n := range get(http, kind).List() {
 			word := strings.ToLower(kind) + " "
 			if get(n, "Invert").Text() == "true" {
 				word = "no " + word
@@ -155,53 +148,11 @@ func match(http source.Node) topology.Match {
 	return m
 }
 
-// timeout reads a RequestTimeout: 0 is Envoy's own, and a negative one is none.
 func (r *reader) timeout(n source.Node, at topology.Position) topology.Value[time.Duration] {
-	if strings.HasPrefix(n.Text(), "-") {
-		return topology.Write(time.Duration(0), n.At())
-	}
-	v := read(r, n, source.DurationIn(time.Nanosecond))
-	if d, ok := v.Get(); v.IsZero() || ok && d == 0 {
-		return topology.DefaultOf(envoywords.RouteTimeout, r.who, at)
-	}
+	v, remarks := envoywords.ConsulTimeout(n, r.who, at)
+	r.form.Remarks = append(r.form.Remarks, remarks...)
 	return v
 }
-
-// retries reads what a destination repeats. Without one of the four keys there is no policy.
-func (r *reader) retries(l *topology.Layer, to source.Node) {
-	count, on := get(to, "NumRetries"), get(to, "RetryOn")
-	connect, codes := get(to, "RetryOnConnectFailure"), get(to, "RetryOnStatusCodes")
-	if !count.Exists() && !on.Exists() && connect.Text() != "true" && len(codes.Items()) == 0 {
-		return
-	}
-	p := envoywords.Policy{Product: "Consul", Subject: l.Name, Words: on.Parts(","), Codes: codes.Parts(",")}
-	if connect.Text() == "true" {
-		p.Words = append(p.Words, source.Part{Text: "connect-failure", At: connect.At()})
-	}
-	if len(p.Codes) > 0 && !slices.ContainsFunc(p.Words, func(w source.Part) bool { return w.Text == byCode }) {
-		p.Words = append(p.Words, source.Part{Text: byCode, At: codes.At()})
-	}
-	if len(p.Words) == 0 {
-		r.remark("F602", count.At(), l.Name+" NumRetries", "NumRetries alone repeats nothing: Envoy gets no condition",
-			"say what to repeat in RetryOn, RetryOnConnectFailure or RetryOnStatusCodes")
-		return
-	}
-	retries := read(r, count, source.Int)
-	if n, ok := retries.Get(); retries.IsZero() || ok && n == 0 {
-		if ok {
-			r.remark("F604", count.At(), l.Name+" NumRetries",
-				"a NumRetries of 0 is not written, so Envoy's own holds: 1 retry",
-				"remove what is repeated, if nothing is to be")
-		}
-		retries = topology.DefaultOf(envoywords.Retries, r.who, to.At())
-	}
-	p.Tries = envoywords.PlusOne(retries)
-	repeats, more := p.Repeats()
-	l.Repeats, r.form.Remarks = repeats, append(r.form.Remarks, more...)
-	l.Backoff = envoywords.Backoff(topology.Value[time.Duration]{}, topology.Value[time.Duration]{}, r.who, to.At())
-}
-
-const byCode = "retriable-status-codes"
 
 // resolver reads the time limits of a service. Its RequestTimeout counts only where nothing stands before it.
 func (r *reader) resolver(name string, spec source.Node) {
@@ -224,15 +175,18 @@ func (r *reader) resolver(name string, spec source.Node) {
 func (r *reader) defaults(name string, spec source.Node) {
 	config := get(spec, "UpstreamConfig")
 	add := func(n source.Node, callee string) {
-		if !n.Exists() {
+		limits, check := get(n, "Limits"), get(n, "PassiveHealthCheck")
+		if !limits.Exists() && !check.Exists() {
 			return
 		}
 		l := r.layer("service-defaults "+name+" UpstreamConfig", n.At())
-		limits := get(n, "Limits")
+		if !r.routed[callee] { // a router or a resolver would say it
+			l.Overall = topology.NotKnown[time.Duration]("the limit depends on the protocol of the service", n.At())
+		}
 		l.Limits = topology.Limits{Connections: read(r, get(limits, "MaxConnections"), source.Int),
 			Pending:  read(r, get(limits, "MaxPendingRequests"), source.Int),
 			Requests: read(r, get(limits, "MaxConcurrentRequests"), source.Int)}
-		if check := get(n, "PassiveHealthCheck"); check.Exists() {
+		if check.Exists() {
 			l.Ejection = envoywords.Ejection(r.who, check.At())
 			l.Ejection.Consecutive = envoywords.Or(read(r, get(check, "MaxFailures"), source.Int), l.Ejection.Consecutive)
 			l.Ejection.Interval = envoywords.Or(read(r, get(check, "Interval"), source.DurationIn(time.Nanosecond)),
@@ -243,7 +197,7 @@ func (r *reader) defaults(name string, spec source.Node) {
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Callers: []string{name},
 			Layer: l})
 	}
-	for _, n := range get(config, "Overrides").Items() {
+	for _, n := range get(config, "Overrides").List() {
 		if callee := get(n, "Name").Text(); callee != "" {
 			add(n, callee)
 		}

@@ -150,3 +150,11 @@ func FuzzReadingDoesNotPanic(f *testing.F) {
 		joined.YAML()
 	})
 }
+
+func TestWebsocketsAreAnUpgrade(t *testing.T) {
+	for keys, want := range map[string]bool{"    enableWebsockets: true\n": true, "    enableWebsockets: false\n": false} {
+		if got := only(t, read(t, "", proxy(keys))).Upgrades.Or(false); got != want {
+			t.Errorf("%s: %v", keys, got)
+		}
+	}
+}

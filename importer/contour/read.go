@@ -135,6 +135,9 @@ func (r *reader) route(p source.Resource, n source.Node, i int, m topology.Match
 	if l.Overall.IsZero() {
 		l.Overall = topology.DefaultOf(envoywords.RouteTimeout, r.who, n.At())
 	}
+	if open := n.Get("enableWebsockets"); open.Text() == "true" {
+		l.Upgrades = topology.Write(true, open.At())
+	}
 	mirror := l
 	if policy := n.Get("retryPolicy"); policy.Written() {
 		r.retries(&l, policy)

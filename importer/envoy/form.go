@@ -16,12 +16,12 @@ func (p *proxy) form() topology.Form {
 	for _, manager := range p.managers {
 		may := p.overridable(manager)
 		if inline := get(manager, "route_config"); inline.Exists() {
-			out.table(table{inline, may})
+			out.table(table{inline, may, get(manager, "upgrade_configs")})
 		}
 		name := get(manager, "rds", "route_config_name").Text()
 		for i := range p.tables {
 			if name != "" && p.tables[i].config.Get("name").Text() == name && p.tables[i].overridable.IsZero() {
-				p.tables[i].overridable = may
+				p.tables[i].overridable, p.tables[i].upgrades = may, get(manager, "upgrade_configs")
 			}
 		}
 	}

@@ -105,6 +105,7 @@ type proxy struct {
 type table struct {
 	config      source.Node
 	overridable value[bool]
+	upgrades    source.Node // of the connection manager
 }
 
 func newProxy(d source.Document, assume source.Assume) *proxy {

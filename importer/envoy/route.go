@@ -100,6 +100,7 @@ func (o *output) layer(t table, host, r source.Node, name string) topology.Layer
 	if stream := get(action, "max_stream_duration", "max_stream_duration"); stream.Exists() && l.Overall.Or(1) == 0 {
 		l.Overall = read(stream, source.Duration, &o.remarks)
 	}
+	l.Upgrades = upgrades(get(action, "upgrade_configs"), t.upgrades)
 	hedge := get(action, "hedge_policy")
 	if !hedge.Exists() {
 		hedge = get(host, "hedge_policy")
@@ -116,6 +117,18 @@ func (o *output) layer(t table, host, r source.Node, name string) topology.Layer
 		}
 	}
 	return l
+}
+
+// upgrades reports whether requests may become connections that stay open: the route says it, or the listener.
+func upgrades(all ...source.Node) (v value[bool]) {
+	for _, configs := range all {
+		for _, c := range configs.List() {
+			if get(c, "upgrade_type").Exists() && c.Get("enabled").Text() != "false" {
+				return topology.Write(true, c.At())
+			}
+		}
+	}
+	return v
 }
 
 // inherit marks what a route takes from its virtual host.

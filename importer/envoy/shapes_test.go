@@ -160,3 +160,18 @@ func FuzzReadingDoesNotPanic(f *testing.F) {
 		joined.YAML()
 	})
 }
+
+func TestAnUpgradeIsThatOfTheRouteOrOfItsListener(t *testing.T) {
+	const manager = "          route_config:\n"
+	for _, c := range []struct{ action, manager, want string }{
+		{", timeout: 0s, upgrade_configs: [{upgrade_type: websocket}]", "", "true (edge0/envoy.yaml:15:73)"},
+		{", timeout: 0s, upgrade_configs: [{upgrade_type: websocket, enabled: false}]", "", ""},
+		{", timeout: 0s", "          upgrade_configs: [{upgrade_type: websocket}]\n", "true (edge0/envoy.yaml:9:29)"},
+		{", timeout: 0s", "", ""},
+	} {
+		text := strings.Replace(file(c.action, ""), manager, c.manager+manager, 1)
+		if got := only(t, read(t, text)).Upgrades.String(); got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.action, c.manager, got, c.want)
+		}
+	}
+}

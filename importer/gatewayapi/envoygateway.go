@@ -34,6 +34,9 @@ func (r *reader) ofEnvoyGateway(l *topology.Layer, o source.Resource, p parent, 
 	default:
 		l.Repeats = []topology.Repeat{envoywords.Off(topology.DefaultOf(1, p.who, l.At), "", l.At)}
 	}
+	if open := traffic.get("httpUpgrade"); len(open.Items()) > 0 {
+		l.Upgrades = topology.Write(true, open.At())
+	}
 	r.breaker(l, p, traffic.get("circuitBreaker"))
 	if v := &l.Budget.Concurrent; v.Origin == topology.Default && v.At == l.At && block.Written() {
 		v.At = block.At() // the policy is where a cap belongs

@@ -298,3 +298,55 @@ func FuzzReadingDoesNotPanic(f *testing.F) {
 		joined.YAML()
 	})
 }
+
+// What Consul makes of a route follows its controller, which gives it the filters of a rule and nothing else.
+func TestConsulRepeatsWhatTheFiltersOfARuleSay(t *testing.T) {
+	const filters = `apiVersion: consul.hashicorp.com/v1alpha1
+kind: RouteRetryFilter
+metadata: {name: again, namespace: shop}
+spec: {numRetries: 4, retryOn: [5xx], retryOnStatusCodes: [429]}
+---
+apiVersion: consul.hashicorp.com/v1alpha1
+kind: RouteTimeoutFilter
+metadata: {name: limit, namespace: shop}
+spec: {requestTimeout: 3s}
+`
+	ref := func(kind, name string) string {
+		return "{type: ExtensionRef, extensionRef: {group: consul.hashicorp.com, kind: " + kind + ", name: " + name + "}}"
+	}
+	both := "    filters: [" + ref("RouteRetryFilter", "again") + ", " + ref("RouteTimeoutFilter", "limit") + "]"
+	for _, c := range []struct {
+		rule    string
+		tries   int
+		overall string
+		rules   string
+	}{
+		{"", 1, "15s (default of Consul 1.22; f0.yaml:13:5)", ""},
+		{both, 5, "3s (f1.yaml:9:24)", ""},
+		{"    retry: {attempts: 7}\n    timeouts: {request: 2s}", 1, "15s (default of Consul 1.22; f0.yaml:13:5)",
+			"F602 F602"},
+		{"    filters: [" + ref("RouteRetryFilter", "gone") + "]", 0, "15s (default of Consul 1.22; f0.yaml:13:5)", "F702"},
+	} {
+		for _, class := range []string{"consul", "own"} { // a class that does not say it: the filters do
+			f := read(t, source.Assume{}, route(class, c.rule), filters)
+			l := only(t, f)
+			tries := l.Tries(topology.S503, topology.Unsafe)
+			var rules []string
+			for _, r := range f.Remarks {
+				rules = append(rules, r.Rule)
+			}
+			if c.tries > 0 && tries.N != c.tries || c.tries == 0 && tries.Known || l.Overall.String() != c.overall ||
+				strings.Join(rules, " ") != c.rules || l.Product != "consul" {
+				t.Errorf("%s %q: %+v, %s, %s", class, c.rule, tries, l.Overall, f.Remarks)
+			}
+		}
+	}
+}
+
+func TestAnUpgradeOfEnvoyGatewayIsRead(t *testing.T) {
+	for spec, want := range map[string]bool{"  httpUpgrade: [{type: websocket}]\n": true, "  httpUpgrade: []\n": false} {
+		if got := only(t, read(t, source.Assume{}, route("eg", ""), policy(spec))).Upgrades.Or(false); got != want {
+			t.Errorf("%s: %v", spec, got)
+		}
+	}
+}

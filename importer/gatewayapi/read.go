@@ -21,6 +21,7 @@ type reader struct {
 	routes    []source.Resource
 	policies  []source.Resource // BackendTrafficPolicies of Envoy Gateway
 	budgets   []source.Resource // XBackendTrafficPolicies
+	filters   []source.Resource // RouteRetryFilters and RouteTimeoutFilters of Consul
 	services  map[string]int    // gateways that are services of the form, by name
 	targeted  map[target][]source.Resource
 	selecting []source.Resource            // policies that choose by labels
@@ -42,6 +43,8 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 			r.routes = append(r.routes, o)
 		case "BackendTrafficPolicy":
 			r.policies = append(r.policies, o)
+		case "RouteRetryFilter", "RouteTimeoutFilter":
+			r.filters = append(r.filters, o)
 		default:
 			r.budgets = append(r.budgets, o)
 		}
@@ -74,6 +77,7 @@ func read[T scalar](r *reader, n source.Node, parse func(string) (T, error)) val
 const (
 	istio        = "istio"
 	envoyGateway = "envoy-gateway"
+	consul       = "consul"
 )
 
 // controllers are words in the name of a class or of its controller, and the product that they mean.
@@ -81,7 +85,7 @@ var controllers = [][2]string{{"gateway.envoyproxy.io", envoyGateway}, {"envoy-g
 	istio},
 	{"linkerd", "linkerd"}, {"projectcontour.io", "contour"}, {"contour", "contour"}, {"traefik", "traefik"}, {"cilium",
 		"cilium"},
-	{"konghq", "kong"}, {"kong", "kong"}, {"nginx", "nginx"}, {"haproxy", "haproxy"}, {"consul", "consul"}, {"kuma",
+	{"konghq", "kong"}, {"kong", "kong"}, {"nginx", "nginx"}, {"haproxy", "haproxy"}, {"consul", consul}, {"kuma",
 		"kuma"},
 	{"gke", "gke"}, {"alb", "aws"}, {"vpc-lattice", "aws"}, {"kgateway", "kgateway"}, {"solo.io", "kgateway"}}
 
@@ -109,6 +113,9 @@ func (r *reader) product(gateway source.Resource) value[string] {
 func (r *reader) told() value[string] {
 	if r.assume.Implementation != "" {
 		return topology.Assume(r.assume.Implementation, "told on the command line")
+	}
+	if len(r.filters) > 0 {
+		return topology.Assume(consul, "there are filters of Consul")
 	}
 	if len(r.policies) > 0 {
 		return topology.Assume(envoyGateway, "there are policies of Envoy Gateway")

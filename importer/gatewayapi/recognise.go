@@ -23,6 +23,8 @@ func Recognise(d source.Document) bool {
 	switch r.Kind {
 	case "Gateway", "GatewayClass", "HTTPRoute", "GRPCRoute":
 		return r.Group == group
+	case "RouteRetryFilter", "RouteTimeoutFilter":
+		return r.Group == consulGroup
 	case "BackendTrafficPolicy":
 		return r.Group == envoyGroup
 	case "XBackendTrafficPolicy", "BackendTrafficPolicyX":

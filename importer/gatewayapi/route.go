@@ -25,7 +25,8 @@ type parent struct {
 }
 
 // titles are the products as their defaults are named, and the newest version that is known here.
-var titles = map[string][2]string{istio: {"Istio", "1.31"}, envoyGateway: {"Envoy Gateway", "1.9"}}
+var titles = map[string][2]string{istio: {"Istio", "1.31"}, envoyGateway: {"Envoy Gateway", "1.9"},
+	consul: {"Consul", "1.22"}}
 
 // route reads one HTTPRoute or GRPCRoute.
 func (r *reader) route(o source.Resource) {
@@ -99,7 +100,7 @@ func (r *reader) unknownProduct(p parent) {
 		return
 	}
 	r.remark("F702", p.at, what, "which product serves "+what+" is not known, so what it repeats is unknown",
-		"say which (--assume implementation=istio or envoy-gateway), or in a topology file what it repeats")
+		"say which (--assume implementation=istio, envoy-gateway or consul), or in a topology file what it repeats")
 }
 
 // rule makes calls, or policies of sidecars, of one rule: a layer for each of its matches and back ends.
@@ -118,6 +119,8 @@ func (r *reader) rule(o source.Resource, p parent, rule source.Node, i int) {
 		r.ofIstio(&l, p, rule)
 	case envoyGateway:
 		r.ofEnvoyGateway(&l, o, p, rule)
+	case consul:
+		r.ofConsul(&l, o, p, rule)
 	default:
 		r.ofOthers(&l, rule)
 	}

@@ -1,7 +1,6 @@
 package nginx
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,41 +24,20 @@ func (in *instance) passes(s *scope) {
 	}
 }
 
-var variable = regexp.MustCompile(`\$\{?([A-Za-z_][A-Za-z_0-9]*)\}?`)
-
-// ofRequest are variables that follow the host: they say what is asked of it, not which it is.
-var ofRequest = regexp.MustCompile(`\$\{?(request_uri|uri|document_uri|is_args|args|query_string|[1-9])\b\}?.*$`)
-
-// resolve puts what "set" gives into the variables of an address.
-func (s *scope) resolve(address string) string {
-	for range 5 {
-		m := variable.FindStringSubmatchIndex(address)
-		if m == nil {
-			return address
-		}
-		got, found := s.set(address[m[2]:m[3]])
-		if !found {
-			return address
-		}
-		address = address[:m[0]] + got + address[m[1]:]
-	}
-	return address
-}
-
-func (s *scope) set(name string) (string, bool) {
-	for ; s != nil; s = s.outer {
-		for _, d := range s.directives {
-			variable, _ := d.arg(1)
-			if v, ok := d.arg(2); ok && d.name() == "set" && variable.text == "$"+name {
-				return v.text, true
-			}
-		}
-	}
-	return "", false
-}
-
+// pass adds a call for each address that a target can be.
 func (in *instance) pass(s *scope, prefix string, d *directive, target word) {
-	address := s.resolve(target.text)
+	all := s.resolve(target.text)
+	for _, address := range all {
+		one, what := *s, target
+		if len(all) > 1 {
+			one.other = strings.TrimSpace(one.other + " where " + target.text + " is " + address)
+			what.text = address
+		}
+		in.passTo(&one, prefix, d, what, address)
+	}
+}
+
+func (in *instance) passTo(s *scope, prefix string, d *directive, target word, address string) {
 	host := address
 	if i := strings.Index(host, "://"); i >= 0 {
 		host = host[i+3:]
@@ -104,7 +82,7 @@ func (in *instance) layer(s *scope, prefix string, d *directive, u *upstream) to
 			{After: topology.ResetSent, Gives: topology.S502}, {After: topology.Hang, Gives: topology.S504},
 		},
 	}
-	l.Repeats = in.repeats(s, prefix, d, u)
+	l.Repeats, l.Upgrades = in.repeats(s, prefix, d, u), s.upgrades(prefix)
 	if u.servers > 1 || u.unknown != "" {
 		l.Ejection = u.ejection(in.product())
 	}
@@ -112,6 +90,28 @@ func (in *instance) layer(s *scope, prefix string, d *directive, u *upstream) to
 		l.Limits.Connections = topology.Write(u.conns, u.maxConns)
 	}
 	return l
+}
+
+// upgrades reports whether a location passes on that a client wants a websocket. Headers are inherited only by a block
+// that sets none.
+func (s *scope) upgrades(prefix string) (v topology.Value[bool]) {
+	for ; s != nil; s = s.outer {
+		sets := false
+		for _, d := range s.directives {
+			if d.name() != prefix+"_set_header" {
+				continue
+			}
+			sets = true
+			name, _ := d.arg(1)
+			if content, _ := d.arg(2); strings.EqualFold(name.text, "upgrade") && content.text != "" {
+				return topology.Write(true, d.at())
+			}
+		}
+		if sets {
+			return v
+		}
+	}
+	return v
 }
 
 // ejection is how a group leaves out a server that fails. One server alone is never left out.

@@ -27,7 +27,12 @@ func (in *instance) stream(s *scope) {
 }
 
 func (in *instance) connect(s *scope, d *directive, target word) {
-	address := s.resolve(target.text)
+	for _, address := range s.resolve(target.text) {
+		in.connectTo(s, d, target, address)
+	}
+}
+
+func (in *instance) connectTo(s *scope, d *directive, target word, address string) {
 	u := s.upstreams[address]
 	if u == nil {
 		u = alone(address, target.at)
@@ -35,7 +40,7 @@ func (in *instance) connect(s *scope, d *directive, target word) {
 	to, aliases := u.to()
 	if to == "" {
 		in.remark("F702", target.at, "proxy_pass "+target.text,
-			"where "+target.text+" leads is known only when a connection comes",
+			"where "+address+" leads is known only when a connection comes",
 			"write a line under calls: for it")
 		return
 	}

@@ -199,14 +199,21 @@ func (n Node) Pairs() []Pair {
 	return pairs
 }
 
-// Text returns a scalar as it is written, without quotes, and "" for other nodes.
+// Text returns a scalar as it is written, without quotes, and "" for other nodes. A function of CloudFormation (!Ref
+// Tries) is a template: "${Ref Tries}".
 func (n Node) Text() string {
 	y := n.resolved()
 	if y == nil || y.Kind != yaml.ScalarNode || y.ShortTag() == "!!null" {
 		return ""
 	}
+	if name, isFunction := strings.CutPrefix(y.Tag, "!"); isFunction && slices.Contains(functions, name) {
+		return "${" + name + " " + y.Value + "}"
+	}
 	return y.Value
 }
+
+// functions are tags of CloudFormation for values that only a deployment knows.
+var functions = []string{"Ref", "Sub", "GetAtt", "ImportValue", "If", "FindInMap", "Select", "Join"}
 
 // Texts returns the scalars of a list, or of the node alone.
 func (n Node) Texts() []string {

@@ -124,3 +124,15 @@ func TestAStreamWithCarriageReturnsHasAllItsDocuments(t *testing.T) {
 		t.Errorf("%v", at)
 	}
 }
+
+func TestAFunctionOfCloudFormationIsATemplate(t *testing.T) {
+	docs, _ := source.YAML("f.yaml", []byte("a: !Ref Tries\nb: !Sub '${Stage}-x'\nc: !own 3\nd: !!str 4\n"))
+	for key, want := range map[string]string{"a": "${Ref Tries}", "b": "${Sub ${Stage}-x}", "c": "3", "d": "4"} {
+		if got := docs[0].Root.Get(key).Text(); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	if v, _ := source.Scalar(docs[0].Root.Get("a"), source.Int); !v.IsUnknown() {
+		t.Errorf("a is %s", v)
+	}
+}

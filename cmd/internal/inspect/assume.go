@@ -19,7 +19,7 @@ var versioned = []string{"istio", "envoy", "envoy-gateway", "linkerd", "kuma", "
 	"resilience4j", "traefik", "kong", "dapr"}
 
 // implementations are the products whose Gateway API is known.
-var implementations = []string{"istio", "envoy-gateway"}
+var implementations = []string{"istio", "envoy-gateway", "consul"}
 
 var version = regexp.MustCompile(`^v?\d+(\.\d+)*`)
 

@@ -42,7 +42,7 @@ with calls: and services: (see docs/audit.md).
                           instant queries are read as files
   --window TIME           how far back it looks (default 5m)
 
-  --assume NAME=VALUE     istio=1.23: whose defaults hold; implementation=istio or envoy-gateway: what
+  --assume NAME=VALUE     istio=1.23: whose defaults hold; implementation=istio, envoy-gateway or consul: what
                           serves routes of the Gateway API; app=propagate: an application whose call
                           failed answers as the call did. May be given several times
   --max-amplification N   attempts that one request may become; more is an error (default 10)

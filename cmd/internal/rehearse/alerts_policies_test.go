@@ -183,6 +183,7 @@ func TestEveryKindOfAlertFiresForAServiceOfAnyName(t *testing.T) {
 		50*time.Minute, `job="shop", namespace="prod", instance="a"`)),
 		s("abate_override", `, override="shadow"`, "1x200"), s("abate_circuit_breaker_open", `, instance="a"`, "1x200"),
 		s("abate_calls_ended_total", `, instance="a"`, "0+9x200"),
+		s("abate_calls_failed_total", `, instance="a"`, "0+9x200"), // an open circuit refuses them
 		s("abate_call_refusals_total", `, reason="rate_limited"`, "0+9x200"),
 		s("abate_call_refusals_total", `, reason="budget_exhausted"`, "0+9x200"),
 		s("abate_pacing_wait_seconds", "", "0.95x200"), s("abate_attempts_running", `, instance="a"`, "5x159 90x40"),

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,8 +110,9 @@ func rulesOf(t testing.TB, policy string, flags ...string) string {
 // testRules runs "promtool test rules" and returns what it says is wrong; nothing if all is well.
 func testRules(t testing.TB, rules string, tests ...ruleTest) string {
 	t.Helper()
+	tests = slices.Clone(tests)
 	for i := range tests {
-		tests[i].Interval = prometheusTime(scraping)
+		tests[i].Interval, tests[i].Series = prometheusTime(scraping), noticed(t, tests[i].Series)
 	}
 	text, err := yaml.Marshal(map[string]any{
 		"rule_files": []string{rules}, "evaluation_interval": prometheusTime(scraping), "tests": tests,

@@ -243,9 +243,10 @@ func (f *proxyFlags) logs(stderr io.Writer) {
 
 // run serves until ctx ends, and drains.
 func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.Writer) int {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP) // before anybody can know that the proxy runs: unheard, the signal would end it
-	defer signal.Stop(hup)
+	asked := make(chan os.Signal, 1)
+	// Before anybody can know that the proxy runs: unheard, these signals would end it.
+	signal.Notify(asked, append(leaveSignals, syscall.SIGHUP)...)
+	defer signal.Stop(asked)
 	l, redirected, admin, ok := f.open(p, stderr)
 	if !ok {
 		_ = p.Shutdown(context.Background()) // it has no clients yet
@@ -271,8 +272,13 @@ func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.
 	go func() { _ = p.Watch(watching) }() // ends with watching
 	for {
 		select {
-		case <-hup:
-			reload(p)
+		case s := <-asked:
+			if s == syscall.SIGHUP {
+				reload(p)
+			} else {
+				slog.Info("leaving: clients are asked to go elsewhere, and served until then")
+				p.Leave()
+			}
 			continue
 		case err := <-failed:
 			fmt.Fprintf(stderr, "abate proxy: no longer listening: %v\n", err)

@@ -80,6 +80,8 @@ env:
   {{- include "abate.env" .Values.sidecar | nindent 2 }}
 resources: {{- toYaml .Values.sidecar.resources | nindent 2 }}
 {{ include "abate.probes" . }}
+lifecycle: # runs when the pod begins to end; SIGTERM comes after the service has ended, too late for callers of protect
+  preStop: {exec: {command: [/abate, leave]}}
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532

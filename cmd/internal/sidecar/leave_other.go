@@ -1,0 +1,8 @@
+//go:build !unix
+
+package sidecar
+
+import "os"
+
+// leaveSignals: there are none here.
+var leaveSignals []os.Signal
