@@ -188,8 +188,8 @@ func (e *secrets) tokensIn(a inbound.Authentication) *watched[identity.Tokens] {
 }
 
 // approach is how the endpoints of a service are to be reached by a policy; before is how they were, nil for not at
-// all. Files that came just now are read at once. While they cannot be read, a service that spoke TLS goes on as it did;
-// one that did not is not reached: the authorities of the system are not those that the policy asks for.
+// all. Files that came just now are read at once. While they cannot be read, a service that spoke TLS goes on as it
+// did; one that did not is not reached: the authorities of the system are not those that the policy asks for.
 func (e *secrets) approach(p *policyfile.Policy, before *approach) *approach {
 	a := &approach{proxyProtocol: map[string]int{"v1": 1, "v2": 2}[p.SendProxyProtocol],
 		https: slices.ContainsFunc(p.Upstreams, func(u string) bool { return strings.HasPrefix(u, "https:") })}
