@@ -38,11 +38,7 @@ func (h *requestHead) appendRequest(dst []byte, e *endpoint) []byte {
 		host = req.Host
 	}
 	dst = h1.AppendRequest(dst, &req.Request, host, h.req.target(e))
-	for i, f := range req.Fields {
-		if !h.req.ours(f) {
-			dst = h1.AppendFields(dst, req.Fields[i:i+1])
-		}
-	}
+	dst = h.appendFields(dst)
 	dst = h.appendOwn(dst)
 	switch b := h.body; {
 	case b.chunked:
@@ -64,6 +60,20 @@ func (h *requestHead) appendRequest(dst []byte, e *endpoint) []byte {
 		dst = append(dst, "Connection: TE\r\nTE: trailers\r\n"...)
 	}
 	return append(dst, "\r\n"...)
+}
+
+// appendFields writes the client's fields without those about the hop before.
+func (h *requestHead) appendFields(dst []byte) []byte {
+	req, rest := h.req, h.req.Fields
+	for i := 0; i < len(rest) && req.mayHaveOurs(); {
+		if req.ours(rest[i]) {
+			dst = req.AppendFields(dst, rest[:i])
+			rest, i = rest[i+1:], 0
+			continue
+		}
+		i++
+	}
+	return req.AppendFields(dst, rest)
 }
 
 // appendOwn writes what the proxy adds: the attempt's number and the time it has, in Envoy's fields, which many servers

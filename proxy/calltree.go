@@ -25,7 +25,7 @@ func (r *request) findTree() {
 	}
 	r.before = r.madeBefore()
 	trees := &r.plane.trees
-	a, id, ok := calltree.AllowanceIn(r.Fields)
+	a, id, ok := r.allowance()
 	r.asks = ok
 	switch {
 	case !r.owner:
@@ -38,15 +38,26 @@ func (r *request) findTree() {
 			r.tree = core.NewCallTree(a)
 		}
 	case trees.Joined():
-		var keys [calltree.MaxTraces]uint64
-		r.tree = trees.ByTrace(keys[:calltree.Traces(r.Fields, &keys)])
+		n, keys := 0, [calltree.MaxTraces]uint64{}
+		if r.has(hasTree) {
+			n = calltree.Traces(r.Fields, &keys)
+		}
+		r.tree = trees.ByTrace(keys[:n])
 	}
+}
+
+// allowance is what the request says that its tree has left: see calltree.AllowanceIn.
+func (r *request) allowance() (least core.Allowance, id uint64, ok bool) {
+	if !r.has(hasAllowance) {
+		return core.Allowance{}, 0, false
+	}
+	return calltree.AllowanceIn(r.Fields)
 }
 
 // madeBefore is how many attempts of this call its client has made before, as it says: it retries by itself, and such
 // an attempt earns no budget. What strangers say to a gateway means nothing.
 func (r *request) madeBefore() (n int) {
-	if r.plane.config.Gateway {
+	if r.plane.config.Gateway || !r.has(hasNumber) {
 		return 0
 	}
 	for _, f := range r.Fields {

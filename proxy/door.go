@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/nowait"
 	"github.com/abate-go/abate/internal/untaken"
 )
 
@@ -102,7 +103,7 @@ func (d *door) welcome(nc net.Conn) {
 	c.out.sock, c.body.sock = &c.sock, &c.sock
 	c.sock.ready = c.sock.readReady
 	c.sock.tcp, _ = nc.(*net.TCPConn)
-	if socket, ok := nc.(syscall.Conn); ok && rawSockets {
+	if socket, ok := nc.(syscall.Conn); ok && nowait.Possible {
 		c.sock.raw, _ = socket.SyscallConn()
 	}
 	c.sock.lends.over(nc, c.sock.raw)

@@ -39,6 +39,7 @@ func (x *exchange) renew() {
 func (x *exchange) serve() {
 	x.renew()
 	r := &x.req
+	r.lacks = ^marksOf(r.Fields)
 	if r.connects() {
 		x.connect()
 		return

@@ -178,7 +178,7 @@ func (g *guardedCall) private(ctx context.Context) *guardedCall {
 		Request: x.Request, plane: x.plane, client: departed{left: ctx, from: x.client.origin()}, route: x.route,
 		fleet: x.fleet,
 		began: x.began, again: x.again, rpc: x.rpc, limit: x.limit, before: x.before, called: x.called,
-		traced: x.traced,
+		traced: x.traced, lacks: x.lacks,
 	}
 	for _, b := range []*[]byte{&r.Method, &r.Target, &r.Scheme, &r.Host, &r.Path, &r.Upgrade} {
 		*b = bytes.Clone(*b)

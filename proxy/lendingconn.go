@@ -6,6 +6,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/abate-go/abate/internal/nowait"
 	holding "github.com/abate-go/abate/internal/serving"
 )
 
@@ -30,8 +31,8 @@ type immediate struct {
 // over makes c the connection over nc.
 func (c *lendingConn) over(nc net.Conn, raw syscall.RawConn) {
 	c.Conn, c.raw = nc, raw
-	c.in.try = func(fd uintptr) bool { c.in.n, c.in.fail = readSocket(fd, c.in.p); return true }
-	c.out.try = func(fd uintptr) bool { c.out.n, c.out.fail = writeSocket(fd, c.out.p); return true }
+	c.in.try = func(fd uintptr) bool { c.in.n, c.in.fail = nowait.Read(fd, c.in.p); return true }
+	c.out.try = func(fd uintptr) bool { c.out.n, c.out.fail = nowait.Write(fd, c.out.p); return true }
 }
 
 // NetConn is the connection itself.
@@ -54,7 +55,7 @@ func (c *lendingConn) Read(p []byte) (int, error) {
 			return a.n, nil
 		case a.fail == nil:
 			return 0, io.EOF
-		case a.fail != errWouldBlock:
+		case a.fail != nowait.ErrWouldBlock:
 			return 0, os.NewSyscallError("read", a.fail)
 		}
 	}
@@ -65,7 +66,7 @@ func (c *lendingConn) Read(p []byte) (int, error) {
 
 // Write writes what there is room for, and waits for room for the rest.
 func (c *lendingConn) Write(p []byte) (n int, err error) {
-	if c.loan == nil || len(p) == 0 {
+	if c.loan == nil && c.raw == nil || len(p) == 0 {
 		return c.Conn.Write(p)
 	}
 	if c.raw != nil {
@@ -76,15 +77,17 @@ func (c *lendingConn) Write(p []byte) (n int, err error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case a.fail != nil && a.fail != errWouldBlock:
+		case a.fail != nil && a.fail != nowait.ErrWouldBlock:
 			return 0, os.NewSyscallError("write", a.fail)
 		case a.fail == nil && a.n == len(p):
 			return a.n, nil
 		}
 		n = a.n
 	}
-	c.loan.Wait()
-	defer c.loan.Resume()
+	if c.loan != nil {
+		c.loan.Wait()
+		defer c.loan.Resume()
+	}
 	more, err := c.Conn.Write(p[n:])
 	return n + more, err
 }

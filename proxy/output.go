@@ -106,9 +106,7 @@ func (o *output) flush() {
 		return
 	}
 	o.sock.setWriteDeadline()
-	if _, err := o.sock.conn().Write(o.b); err != nil {
-		o.broken = true
-	}
+	o.broken = o.sock.write(o.b) != nil
 	o.b = o.b[:0]
 }
 

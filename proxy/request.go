@@ -43,6 +43,7 @@ type request struct {
 	before int           // attempts that its client has made of this call, as it says; of a call that goes out
 	called
 	traced traced
+	lacks  marks // that none of its fields has
 }
 
 // service is the name of the service as its clients know it.
@@ -107,6 +108,9 @@ func (r *request) pseudonym() string {
 
 // looped reports whether the request has been on this way through the process before.
 func (r *request) looped() bool {
+	if !r.has(hasVia) {
+		return false
+	}
 	name := r.pseudonym()
 	for _, f := range r.Fields {
 		if f.Is("via") && strings.Contains(text(f.Value), name) {
@@ -152,6 +156,25 @@ func (r *request) ours(f h1.Field) bool {
 		(f.Is("x-envoy-attempt-count") || f.Is("x-envoy-expected-rq-timeout-ms"))
 }
 
+// has reports whether the request may have a field of these kinds. One whose fields nobody has looked at may.
+func (r *request) has(kinds marks) bool { return r.lacks&kinds != kinds }
+
+// mayHaveOurs reports whether a field of the request may be one that ours reports.
+func (r *request) mayHaveOurs() bool {
+	kinds := hasEnvoy
+	if r.traced.writes {
+		kinds |= hasTrace
+	}
+	if r.in != nil || r.owner {
+		kinds |= hasAllowance
+	}
+	if r.rpc {
+		kinds |= hasRPC
+	}
+	// Of those that begin in a certain way there is no mark.
+	return r.has(kinds) || r.omits() || r.in != nil && r.in.key != nil
+}
+
 // omits reports whether the service is told nothing that is meant for services of one's own.
 func (r *request) omits() bool {
 	return r.in == nil && r.fleet.policy.InternalHeaders == core.OmitInternal
@@ -169,7 +192,8 @@ func (r *request) appendForwarded(dst []byte) []byte {
 		dst = append(from.peer.AppendTo(dst), "\r\n"...)
 	}
 	host, proto := true, true
-	for _, f := range r.Fields {
+	for i := 0; i < len(r.Fields) && r.has(hasForwarded); i++ {
+		f := r.Fields[i]
 		host = host && !f.Is("x-forwarded-host")
 		proto = proto && !f.Is("x-forwarded-proto")
 	}

@@ -12,7 +12,7 @@ import (
 // asksRPC reports whether the request is a gRPC call: it needs HTTP/2 all the way, and its answer ends with a status of
 // its own.
 func (r *request) asksRPC() bool {
-	if !r.client.multiplexed() {
+	if !r.client.multiplexed() || !r.has(hasType) {
 		return false
 	}
 	for _, f := range r.Fields {

@@ -2,12 +2,11 @@
 
 package proxy
 
-import "syscall"
+import (
+	"syscall"
 
-// rawSockets reports that sockets can be read as they are.
-const rawSockets = true
-
-var errWouldBlock error = syscall.EAGAIN
+	"github.com/abate-go/abate/internal/nowait"
+)
 
 // openFiles is how many files the process may have open; 0 if that is not known.
 func openFiles() int {
@@ -18,36 +17,16 @@ func openFiles() int {
 	return int(min(limit.Cur, 1<<30))
 }
 
-// readSocket reads what there is, and does not wait.
-func readSocket(fd uintptr, p []byte) (int, error) {
-	for {
-		n, err := syscall.Read(int(fd), p)
-		if err != syscall.EINTR {
-			return n, err
-		}
-	}
-}
-
-// writeSocket writes what there is room for, and does not wait.
-func writeSocket(fd uintptr, p []byte) (int, error) {
-	for {
-		n, err := syscall.Write(int(fd), p)
-		if err != syscall.EINTR {
-			return max(n, 0), err
-		}
-	}
-}
-
 // hungUp reports whether the other end of a connection has closed it, without reading from it.
 func hungUp(raw syscall.RawConn) bool {
 	n, err := peek(raw)
-	return n == 0 && err == nil || err != nil && err != errWouldBlock
+	return n == 0 && err == nil || err != nil && err != nowait.ErrWouldBlock
 }
 
 // silent reports whether a connection is open and has nothing to read: fit for a request.
 func silent(raw syscall.RawConn) bool {
 	_, err := peek(raw)
-	return err == errWouldBlock
+	return err == nowait.ErrWouldBlock
 }
 
 // saidGoodbye reports whether the next record of a TLS connection is an alert, as at its end: RFC 8446 §5. From version

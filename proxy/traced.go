@@ -27,7 +27,7 @@ func (r *request) joinTrace() {
 	if t == nil {
 		return
 	}
-	parent, has := traceparent(r.Fields)
+	parent, has := r.traceparent()
 	trusted := r.in == nil && !r.fromStranger() || r.in != nil && r.in.trusted
 	s := &r.traced
 	s.own, s.recorded = t.Join(parent, has, trusted)
@@ -42,9 +42,10 @@ func (r *request) joinTrace() {
 func (s *traced) at(d time.Duration) int64 { return s.epoch + int64(d) }
 
 // traceparent reads the field. Several of them are none.
-func traceparent(fields []h1.Field) (c tracing.Context, ok bool) {
+func (r *request) traceparent() (c tracing.Context, ok bool) {
 	n := 0
-	for _, f := range fields {
+	for i := 0; i < len(r.Fields) && r.has(hasTrace); i++ {
+		f := r.Fields[i]
 		if len(f.Name) == len("traceparent") && f.Name[0]|0x20 == 't' && f.Is("traceparent") {
 			n++
 			c, ok = tracing.Parse(f.Value)
@@ -83,7 +84,7 @@ func (r *request) traceID() string {
 	if own := r.traced.own.Trace; own != (tracing.TraceID{}) {
 		return own.String()
 	}
-	if c, ok := traceparent(r.Fields); ok {
+	if c, ok := r.traceparent(); ok {
 		return c.Trace.String()
 	}
 	return ""

@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/abate-go/abate/internal/nowait"
 )
 
 // upstreamConn is a connection to an endpoint that speaks HTTP/1.1, used by one attempt at a time.
@@ -43,7 +45,7 @@ func (e *endpoint) connect(ctx context.Context, t *transport, of announcement, n
 	}
 	c := &upstreamConn{nc: nc, of: of, until: e.endOfLife(t, now)}
 	c.tcp, _ = nc.(*net.TCPConn)
-	if socket, ok := nc.(syscall.Conn); ok && rawSockets {
+	if socket, ok := nc.(syscall.Conn); ok && nowait.Possible {
 		c.raw, _ = socket.SyscallConn()
 		c.turn = c.takeTurn
 	}
@@ -89,15 +91,15 @@ func (c *upstreamConn) setReadDeadline(clock instant, now, until time.Duration) 
 
 // takeTurn is called when the connection may have something to read, and at first in any case.
 func (c *upstreamConn) takeTurn(fd uintptr) bool {
-	n, err := readSocket(fd, c.in.space())
+	n, err := nowait.Read(fd, c.in.space())
 	switch {
-	case err == errWouldBlock && !c.asked:
+	case err == nowait.ErrWouldBlock && !c.asked:
 		c.asked = true
-		if c.wrote, c.failed = writeSocket(fd, c.out); c.failed == errWouldBlock {
+		if c.wrote, c.failed = nowait.Write(fd, c.out); c.failed == nowait.ErrWouldBlock {
 			c.failed = nil
 		}
 		return c.failed != nil || c.wrote < len(c.out)
-	case err == errWouldBlock:
+	case err == nowait.ErrWouldBlock:
 		return false
 	case !c.asked:
 		c.failed = errStale

@@ -79,6 +79,31 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) { agreeOnRequest(t, in) })
 }
 
+// sameLines checks that a request's fields are written as any others are: all of them, some of them, in another order,
+// and when they were copied or changed since.
+func sameLines(t *testing.T, r *h1.Request) {
+	t.Helper()
+	some, copied := slices.Clone(r.Fields), slices.Clone(r.Fields)
+	slices.Reverse(some)
+	for i, f := range copied {
+		switch i % 4 {
+		case 1:
+			copied[i].Value = bytes.Repeat([]byte{'z'}, len(f.Value))
+		case 2:
+			copied[i].Name = bytes.Repeat([]byte{'z'}, len(f.Name))
+		case 3:
+			copied[i].Name, copied[i].Value = f.Name[:1], f.Value[len(f.Value)/2:]
+		}
+	}
+	odd := slices.DeleteFunc(slices.Clone(r.Fields), func(f h1.Field) bool { return len(f.Name)%2 == 0 })
+	half, twice := r.Fields[len(r.Fields)/2:], slices.Concat(some, r.Fields)
+	for _, fields := range [][]h1.Field{r.Fields, some, copied, odd, half, twice} {
+		if got, want := r.AppendFields(nil, fields), h1.AppendFields(nil, fields); !bytes.Equal(got, want) {
+			t.Fatalf("fields written as %q, not as %q", got, want)
+		}
+	}
+}
+
 // badTrailer tells the one thing that we accept and net/http does not: a Trailer field
 // that announces a forbidden one. We drop that when it comes.
 func badTrailer(err error) bool {
@@ -100,6 +125,7 @@ func agreeOnRequest(t *testing.T, in []byte) (good bool) {
 	if err != nil || !bytes.HasSuffix(in[:n], []byte("\r\n\r\n")) {
 		t.Fatalf("Parse accepts what HeadEnd refuses: %q", in)
 	}
+	sameLines(t, &r)
 	theirs, readErr := http.ReadRequest(reader(in[:n]))
 	if badTrailer(readErr) {
 		return true

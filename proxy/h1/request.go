@@ -32,6 +32,7 @@ type Request struct {
 	Keyed     bool   // has an Idempotency-Key or X-Idempotency-Key that is not empty
 
 	framing   framing
+	lines     []byte // the head without its empty line, for AppendFields
 	hostSeen  bool
 	namedHost []byte // by the Host field
 }
@@ -70,6 +71,7 @@ func (r *Request) Parse(head []byte) *Error {
 	if err != nil {
 		return err
 	}
+	r.lines = b
 	line, i, err := startLine(b)
 	if err != nil {
 		return err

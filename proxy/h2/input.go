@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
+
+	"github.com/abate-go/abate/internal/nowait"
 )
 
 // input holds the bytes that were read from the socket and not handled yet. It holds memory while there are some. It
@@ -73,8 +75,8 @@ func (in *input) fill() error {
 
 // readReady reads what there is. It takes the memory only now: a connection that waits holds none.
 func (in *input) readReady(fd uintptr) bool {
-	n, err := readSocket(fd, in.space())
-	if err == errWouldBlock {
+	n, err := nowait.Read(fd, in.space())
+	if err == nowait.ErrWouldBlock {
 		in.compact()
 		return false
 	}

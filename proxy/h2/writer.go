@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/nowait"
 )
 
 // socket is what a connection reads from and writes to.
@@ -17,7 +18,7 @@ type socket struct {
 }
 
 func newSocket(nc net.Conn) socket {
-	if s, ok := nc.(syscall.Conn); ok && rawSockets {
+	if s, ok := nc.(syscall.Conn); ok && nowait.Possible {
 		if raw, err := s.SyscallConn(); err == nil {
 			return socket{nc, raw}
 		}
@@ -112,9 +113,9 @@ func (w *writer) try(p []byte) (n int, err error) {
 
 func (w *writer) writeReady(fd uintptr) bool {
 	for w.tried < len(w.trying) {
-		n, err := writeSocket(fd, w.trying[w.tried:])
+		n, err := nowait.Write(fd, w.trying[w.tried:])
 		w.tried += n
-		if err == errWouldBlock {
+		if err == nowait.ErrWouldBlock {
 			break
 		}
 		if err != nil {

@@ -1,0 +1,33 @@
+//go:build !race
+
+package nowait
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// Read reads what there is.
+func Read(fd uintptr, p []byte) (int, error) { return transfer(syscall.SYS_READ, fd, p) }
+
+// Write writes what there is room for.
+func Write(fd uintptr, p []byte) (int, error) { return transfer(syscall.SYS_WRITE, fd, p) }
+
+// transfer makes a system call that cannot block, since the socket does not. So the scheduler need not hear of it, as
+// it would of syscall.Read: then it gives this goroutine's processor to another thread while the kernel moves bytes,
+// which costs more than the call.
+func transfer(call, fd uintptr, p []byte) (int, error) {
+	for len(p) > 0 {
+		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+		switch errno {
+		case 0:
+			return int(n), nil
+		case syscall.EAGAIN: // an error made of it here would allocate
+			return 0, ErrWouldBlock
+		case syscall.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+	return 0, nil
+}
