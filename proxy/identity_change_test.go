@@ -71,8 +71,6 @@ func serveIdentified(t *testing.T) (url string) {
 	return "https://" + strings.TrimPrefix(s.url, "h2c://")
 }
 
-// Over HTTP/2 the connections that there are serve until there is a new one. If there can be none, because the service
-// is not who it must be, they are not for new calls.
 // The authorities of the system are not those that the policy asks for. Until its file can be read, only a service that
 // spoke TLS before goes on, as it did.
 func TestAReloadToAuthoritiesThatCannotBeReadDoesNotFallBackToTheSystems(t *testing.T) {
@@ -96,6 +94,8 @@ func TestAReloadToAuthoritiesThatCannotBeReadDoesNotFallBackToTheSystems(t *test
 	}
 }
 
+// Over HTTP/2 the connections that there are serve until there is a new one. If there can be none, because the service
+// is not who it must be, they are not for new calls.
 func TestCallsEndAtAServiceThatMustBeAnother(t *testing.T) {
 	f := newFiles(t, trusted.issue(t, named("shop")), stranger)
 	url := serveIdentified(t)
