@@ -13,7 +13,7 @@ func TestEveryCommandIsThere(t *testing.T) {
 	for _, c := range program().Commands {
 		names = append(names, c.Name)
 	}
-	const want = "drill audit lint import sim tune proxy run top trace wait probe dlq export check"
+	const want = "drill audit lint import sim tune proxy leave run top trace wait probe dlq export check"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("commands are %q, want %q", got, want)
 	}
