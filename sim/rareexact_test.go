@@ -57,7 +57,7 @@ func TestSplittingJudgesTheShareOfRunsThatIsAskedFor(t *testing.T) {
 	q := birthAndDeath{rate: 5, mean: 0.1, workers: 1, length: 5, queue: 14}
 	s := q.scenario(t)
 	for text, want := range map[string]string{
-		"queue(a) < 14":                   "",
+		"queue(a) < 14":                   sim.None,
 		"queue(a) < 14 in 99% of runs":    sim.Pass,
 		"queue(a) < 14 in 99.99% of runs": sim.Fail,
 	} {
