@@ -227,11 +227,12 @@ func (b *Bulkhead) next() *Waiter {
 // Busy reports whether a call holds a permit, or has let one go and comes back.
 func (b *Bulkhead) Busy() bool { return inFlight(b.word.Load()) > 0 || b.away.Load() > 0 }
 
-// Scarce reports whether fewer than a quarter of the permits are free: whoever holds one should
-// not wait with it for long.
-func (b *Bulkhead) Scarce() bool {
-	return 4*inFlight(b.word.Load()) > 3*b.limit.Load()
-}
+// Scarce reports whether the permits are scarce, see the function of that name.
+func (b *Bulkhead) Scarce() bool { return Scarce(inFlight(b.word.Load()), b.limit.Load()) }
+
+// Scarce reports whether fewer than a quarter of limit permits, or workers, are free while used of
+// them are taken: whoever holds one should not wait with it for long.
+func Scarce(used, limit int64) bool { return 4*used > 3*limit }
 
 // Reconfigure puts c into effect. Calls in flight keep their permits and waiting callers
 // their places. A raised limit admits waiting callers at once, and their Wake is called; a

@@ -264,7 +264,7 @@ func (cs *calls) press(c *call, edge *edge, inst int32) {
 		return
 	}
 	c.Caller &^= core.Scarce
-	if r := &cs.servers.replicas[inst]; 4*r.busy > 3*r.workers {
+	if r := &cs.servers.replicas[inst]; bulkhead.Scarce(int64(r.busy), int64(r.workers)) {
 		c.Caller |= core.Scarce
 	}
 }
