@@ -12,12 +12,13 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// Edit replaces one number in a file, or adds one that the file leaves out. Nothing else of the file changes: comments
+// Edit replaces one number in a file, or adds one that the file leaves out, or removes something. Nothing else of the file changes: comments
 // and order stay.
 type Edit struct {
 	At       topology.Position
 	Old, New string // Old is empty where New is added before At, which may have line ends; New is where Old is removed
 	Why      string // in words: "sidecar of orders: 3 tries become 1"
+	With     bool   // it goes with the edit before it in a list
 }
 
 // String is the edit in one line: "3 → 1", "retries: 0 is added".
@@ -26,7 +27,7 @@ func (e Edit) String() string {
 	case e.Old == "":
 		return strings.Trim(e.New, " ,\r\n") + " is added"
 	case e.New == "":
-		return strings.Trim(e.Old, " ,") + " is removed"
+		return strings.Trim(e.Old, " ,:{") + " is removed"
 	}
 	return e.Old + " → " + e.New
 }
@@ -123,7 +124,7 @@ func replace(lines []string, e Edit) bool {
 	at := min(e.At.Column-1, len(runes))
 	before, after := string(runes[:at]), string(runes[at:])
 	quote := ""
-	if e.Old != "" && after != "" && (after[0] == '"' || after[0] == '\'') {
+	if e.Old != "" && !strings.HasPrefix(after, e.Old) && after != "" && (after[0] == '"' || after[0] == '\'') {
 		quote, after = after[:1], after[1:]
 	}
 	rest, ok := strings.CutPrefix(after, e.Old)

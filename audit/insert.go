@@ -113,22 +113,26 @@ func (in *inserts) holds(e Edit, at topology.Position, to int) bool {
 // triesOf counts the rules of a form whose number of tries is one of those asked for.
 func triesOf(f *topology.Form, is func(topology.Value[int]) bool) int {
 	n := 0
-	count := func(l *topology.Layer) {
+	eachLayer(f, func(l *topology.Layer) {
 		for i := range l.Repeats {
 			if is(l.Repeats[i].Tries) {
 				n++
 			}
 		}
-	}
+	})
+	return n
+}
+
+// eachLayer calls do with each layer of a form.
+func eachLayer(f *topology.Form, do func(*topology.Layer)) {
 	for i := range f.Policies {
-		count(&f.Policies[i].Layer)
+		do(&f.Policies[i].Layer)
 	}
 	for i := range f.Calls {
 		for j := range f.Calls[i].Layers {
-			count(&f.Calls[i].Layers[j])
+			do(&f.Calls[i].Layers[j])
 		}
 	}
-	return n
 }
 
 var (

@@ -161,7 +161,7 @@ func Markdown(w io.Writer, r *Result) error {
 		}
 		fmt.Fprintf(b, "Outage of %s: %s.", cell(v.Service), cell(v.Before.String()))
 		if v.After != nil {
-			fmt.Fprintf(b, " With %s changed: %s.", count(len(r.Changes), "number"), cell(v.After.String()))
+			fmt.Fprintf(b, " With %s changed: %s.", count(len(leading(r.Changes)), "number"), cell(v.After.String()))
 		}
 		fmt.Fprint(b, "\n\n")
 	}

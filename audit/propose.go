@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/abate-go/abate/importer"
 	"github.com/abate-go/abate/lint"
@@ -33,8 +34,9 @@ type rule struct {
 	more  int
 }
 
-// Propose looks for the fewest numbers to make smaller, or to write where a default is at fault, so that one request
-// becomes no more than a few attempts: it takes the one first that shortens the worst path most, and of several that
+// Propose looks for the fewest numbers to make smaller, or to write where a default is at fault. It switches off what
+// repeats requests that are known to be unsafe, then shortens paths until one request becomes no more than a few
+// attempts, and at last lowers limits to what callers wait for. Of a path it takes the one first that shortens the worst path most, and of several that
 // do the same for it the one that does most for all paths. It goes on until all paths are short or no number is left.
 // Retries that stand nearest to the failure are kept where there is a choice. It adds the changes to the result, with a
 // diff of the files; nothing is written.
@@ -46,6 +48,7 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 	form := clone(r.Form)
 	p := &plan{data: data, effort: effort, inserts: inserts{files: data, assume: r.assume, known: map[question]*Edit{},
 		remarks: map[string]int{}}}
+	r.Changes = append(r.Changes, p.once(&form, o)...)
 	a, given := lint.Amplification(form, o), map[way]bool{}
 	for len(given) < givenUp && p.effort > 0 {
 		w := worstBut(a, given)
@@ -58,17 +61,12 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 			continue
 		}
 		for _, s := range best {
-			e := s.edit
-			e.Why = fmt.Sprintf("%s: %s tries become %d", layerName(s.layer), times(float64(s.tries)), s.to)
-			r.Changes = append(r.Changes, e)
-			for _, b := range s.beside {
-				b.Why = layerName(s.layer) + ": beside 0 nothing else may stand"
-				r.Changes = append(r.Changes, b)
-			}
-			s.set(s.to)
+			r.Changes = append(r.Changes, s.changes()...)
+			s.make(&form)
 		}
 		a = after
 	}
+	r.Changes = append(r.Changes, p.limits(&form, o)...)
 	r.After, r.fixed = worst(a), form
 	if w := r.After; w != nil && w.Most > enough {
 		r.Left = unwritten(w)
@@ -76,6 +74,18 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 	r.Unfinished = p.effort <= 0
 	changed, _ := Apply(files, r.Changes)
 	r.Diff = diffs(files, changed)
+}
+
+// changes are the edits of a setting, with their reasons.
+func (s *setting) changes() []Edit {
+	e := s.edit
+	e.Why = fmt.Sprintf("%s: %s tries become %d", layerName(s.layer), times(float64(s.tries)), s.to)
+	all := []Edit{e}
+	for _, b := range s.beside {
+		b.Why, b.With = layerName(s.layer)+": goes with it", true
+		all = append(all, b)
+	}
+	return all
 }
 
 // effort is how much is tried before Propose stops with what it has found: numbers of tries, each times the size of the
@@ -93,14 +103,14 @@ func (p *plan) step(form *topology.Form, w *Worst, a *lint.Amplified, o lint.Opt
 		return nil, nil
 	}
 	var one, beside [][]*setting
-	for _, s := range p.settings(form, p.places(w)) {
+	for _, s := range p.settings(form, p.places(w), p.fewest) {
 		one = append(one, []*setting{s})
 	}
 	if best, after := p.best(form, one, a, o); best != nil {
 		return best, after
 	}
 	for _, places := range p.besides(w) {
-		beside = append(beside, p.settings(form, places))
+		beside = append(beside, p.settings(form, places, p.fewest))
 	}
 	return p.best(form, beside, a, o)
 }
@@ -245,8 +255,10 @@ func (p *plan) besides(w *Worst) []map[topology.Position]bool {
 	return all
 }
 
-// settings returns the numbers at places that can be made smaller, the outermost first.
-func (p *plan) settings(form *topology.Form, onPath map[topology.Position]bool) []*setting {
+// settings returns the numbers at places that can be made smaller, the outermost first, and how smaller says to.
+func (p *plan) settings(form *topology.Form, onPath map[topology.Position]bool,
+	smaller func(*topology.Layer, *topology.Repeat) (Edit, []Edit, int, bool),
+) []*setting {
 	byPlace := map[topology.Position]*setting{}
 	var all []*setting
 	for i := range form.Calls {
@@ -258,7 +270,7 @@ func (p *plan) settings(form *topology.Form, onPath map[topology.Position]bool) 
 				if !onPath[at] {
 					continue
 				}
-				e, beside, to, editable := p.fewest(l, rep)
+				e, beside, to, editable := smaller(l, rep)
 				if !editable {
 					continue
 				}
@@ -283,6 +295,27 @@ func (s *setting) set(to int) []topology.Value[int] {
 		r.tries.V = to + r.more
 	}
 	return was
+}
+
+// make changes the number in a form, and takes the limits out of it that go with it.
+func (s *setting) make(form *topology.Form) {
+	s.set(s.to)
+	removed := func(at topology.Position) bool {
+		return slices.ContainsFunc(s.changes(), func(e Edit) bool {
+			return e.New == "" && e.At.File == at.File && e.At.Line == at.Line && e.At.Column <= at.Column &&
+				at.Column < e.At.Column+len([]rune(e.Old))
+		})
+	}
+	if len(s.beside) == 0 {
+		return
+	}
+	eachLayer(form, func(l *topology.Layer) {
+		for _, v := range []*topology.Value[time.Duration]{&l.PerTry, &l.Overall} {
+			if stands(*v) && removed(v.At) {
+				*v = topology.Value[time.Duration]{}
+			}
+		}
+	})
 }
 
 func (s *setting) restore(was []topology.Value[int]) {

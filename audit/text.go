@@ -169,13 +169,19 @@ func (t *textual) verdicts(r *Result) {
 	}
 }
 
+// leading returns the edits without those that go with another.
+func leading(all []Edit) []Edit {
+	return slices.DeleteFunc(slices.Clone(all), func(e Edit) bool { return e.With })
+}
+
 func (t *textual) changes(r *Result) {
 	if len(r.Changes) == 0 && len(r.Left) == 0 {
 		return
 	}
 	if len(r.Changes) > 0 {
-		t.line("The smallest change: %s.", count(len(r.Changes), "edit"))
-		for _, e := range r.Changes {
+		leading := leading(r.Changes)
+		t.line("The smallest change: %s.", count(len(leading), "edit"))
+		for _, e := range leading {
 			t.line("    %s: %s  (%s)", e.At, e, e.Why)
 		}
 		after := 1.0

@@ -1,0 +1,232 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/lint"
+	"github.com/abate-go/abate/topology"
+)
+
+// room is the share of its caller's limit that a limit becomes. The rest is for the caller's own work and the way back
+// of the answer, which no file says; all that rule F207 asks is that some is left.
+const room = 0.9
+
+// mostLowered bounds how often a limit is lowered. Each time ends one finding, so this is for forms that are one tangle.
+const mostLowered = 100
+
+// limits lowers limits that are longer than anybody waits: the findings of rules F203 and F207. It returns the changes,
+// which are made in the form too, and none if they leave as much to complain about.
+func (p *plan) limits(form *topology.Form, o lint.Options) []Edit {
+	changed := clone(*form)
+	findings := p.lint(&changed, o)
+	before := complaints(findings)
+	var order []topology.Position
+	lowered := map[topology.Position]Edit{}
+	for range mostLowered {
+		at, ok := p.lower(&changed, findings, lowered)
+		if !ok || p.effort <= 0 {
+			break
+		}
+		order = append(order, at)
+		findings = p.lint(&changed, o)
+	}
+	if complaints(findings) >= before {
+		return nil
+	}
+	*form = changed
+	var all []Edit
+	for _, at := range order {
+		if e, first := lowered[at]; first {
+			all = append(all, e)
+			delete(lowered, at)
+		}
+	}
+	return all
+}
+
+func (p *plan) lint(form *topology.Form, o lint.Options) []lint.Finding {
+	p.effort -= 1 + len(form.Calls) + len(form.Services)
+	return lint.Run(*form, o)
+}
+
+// complaints counts the warnings and errors, each error twice.
+func complaints(all []lint.Finding) int {
+	n := 0
+	for _, f := range all {
+		switch f.Severity {
+		case lint.Warning:
+			n++
+		case lint.Error:
+			n += 2
+		}
+	}
+	return n
+}
+
+// lower lowers the limit of one finding, the first for which that can be done, and returns where it stands.
+func (p *plan) lower(form *topology.Form, all []lint.Finding, lowered map[topology.Position]Edit) (topology.Position,
+	bool,
+) {
+	for _, f := range all {
+		if f.Rule != "F203" && f.Rule != "F207" || f.Severity < lint.Warning || len(f.Related) == 0 {
+			continue
+		}
+		at := f.Related[0].At
+		limits := limitsAt(form, at)
+		if len(limits) == 0 || at == f.At || waitsLonger(form, limits, f.At) {
+			continue
+		}
+		was := limits[0].value.V
+		to := time.Duration(float64(was) / max(f.Effect, 1) * room).Truncate(time.Millisecond)
+		e, ok := p.inserts.duration(at, was, to, lowered)
+		if !ok {
+			continue
+		}
+		e.Why = fmt.Sprintf("%s: a limit becomes %v, for nobody waits longer", layerName(limits[0].layer), to)
+		lowered[at] = e
+		for _, l := range limits {
+			l.value.V = to
+		}
+		return at, true
+	}
+	return topology.Position{}, false
+}
+
+// limit is a limit of a layer on a call.
+type limit struct {
+	call  *topology.Call
+	layer *topology.Layer
+	value *topology.Value[time.Duration]
+}
+
+// limitsAt returns the limits that stand at a place.
+func limitsAt(form *topology.Form, at topology.Position) []limit {
+	var all []limit
+	for i := range form.Calls {
+		c := &form.Calls[i]
+		for j := range c.Layers {
+			l := &c.Layers[j]
+			for _, v := range []*topology.Value[time.Duration]{&l.PerTry, &l.Overall} {
+				if stands(*v) && v.At == at && v.V > 0 {
+					all = append(all, limit{c, l, v})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// stands reports whether a limit is written in a file.
+func stands(v topology.Value[time.Duration]) bool {
+	return v.Origin == topology.Written || v.Origin == topology.Inherited
+}
+
+// waitsLonger reports whether somebody who is served within limits may wait longer than the limit that stands at outer.
+func waitsLonger(form *topology.Form, limits []limit, outer topology.Position) bool {
+	callers := limitsAt(form, outer)
+	if len(callers) == 0 { // a default
+		return true
+	}
+	most := callers[0].value.V
+	for _, l := range limits {
+		for i := range form.Calls {
+			if in := &form.Calls[i]; in.To == l.call.From {
+				if w := waits(in); w == 0 || w > most {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// waits returns how long a try of a call lasts at most, 0 if nothing is known to bound it. A call passes one layer of
+// each choice, which may be the one without a limit.
+func waits(c *topology.Call) time.Duration {
+	choices := map[string]time.Duration{}
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		one := l.PerTry.Or(0)
+		if one == 0 && !l.StartsOnly {
+			one = l.Overall.Or(0)
+		}
+		key := cmp.Or(l.Choice, strconv.Itoa(i))
+		if longest, among := choices[key]; !among || longest > 0 && (one == 0 || one > longest) {
+			choices[key] = one
+		}
+	}
+	shortest := time.Duration(0)
+	for _, d := range choices {
+		if shortest == 0 || d > 0 && d < shortest {
+			shortest = d
+		}
+	}
+	return shortest
+}
+
+var written = regexp.MustCompile(`^["']?([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)?\b`)
+
+// duration returns the edit that makes a duration another where it is written, in a way that its format takes: one
+// that the file, read again, is seen to have.
+func (in *inserts) duration(at topology.Position, was, to time.Duration, lowered map[topology.Position]Edit) (Edit,
+	bool,
+) {
+	line, ok := lineOf(in.files[at.File], at.Line)
+	if runes := []rune(string(line)); ok && at.Column >= 1 && at.Column <= len(runes) {
+		line = []byte(string(runes[at.Column-1:]))
+	}
+	m := written.FindSubmatch(line)
+	if m == nil || to <= 0 {
+		return Edit{}, false
+	}
+	e := Edit{At: at, Old: string(m[1]) + string(m[2])}
+	if _, again := lowered[at]; !again && !means(e.Old, was) {
+		return Edit{}, false
+	}
+	var ways []string
+	if len(m[2]) == 0 {
+		ways = []string{strconv.FormatInt(to.Milliseconds(), 10), strconv.FormatInt(int64(to/time.Second), 10)}
+	} else {
+		if to%time.Second == 0 {
+			ways = append(ways, fmt.Sprintf("%ds", int64(to/time.Second)))
+		}
+		ways = append(ways, fmt.Sprintf("%dms", to.Milliseconds()),
+			strconv.FormatFloat(to.Seconds(), 'f', -1, 64)+"s")
+	}
+	for _, e.New = range ways {
+		if in.lasts(e, to) {
+			return e, true
+		}
+	}
+	return Edit{}, false
+}
+
+// means reports whether a text can stand for a duration.
+func means(text string, d time.Duration) bool {
+	if is, err := time.ParseDuration(text); err == nil {
+		return is == d
+	}
+	n, err := strconv.Atoi(text)
+	return err == nil && (time.Duration(n)*time.Millisecond == d || time.Duration(n)*time.Second == d)
+}
+
+// lasts reports whether a file with an edit has a limit of that length in the line, and nothing new to complain about.
+func (in *inserts) lasts(e Edit, to time.Duration) bool {
+	if !in.same([]Edit{e}) {
+		return false
+	}
+	changed, _ := Apply([]importer.File{{Name: e.At.File, Data: in.files[e.At.File]}}, []Edit{e})
+	is, _ := importer.Read(changed, in.assume)
+	found := false
+	eachLayer(&is, func(l *topology.Layer) {
+		for _, v := range []topology.Value[time.Duration]{l.PerTry, l.Overall} {
+			found = found || v.At == e.At && stands(v) && v.V == to
+		}
+	})
+	return found
+}

@@ -1,0 +1,150 @@
+package audit
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/lint"
+	"github.com/abate-go/abate/topology"
+)
+
+// once switches off what sends requests again that are known to be unsafe, by when they may have been carried out: the
+// errors of rule F301. It returns the changes, which are made in the form too.
+func (p *plan) once(form *topology.Form, o lint.Options) []Edit {
+	unsafe := map[topology.Position]bool{}
+	for _, f := range lint.Run(*form, o) {
+		if f.Rule == "F301" && f.Severity == lint.Error {
+			unsafe[f.At] = true
+		}
+	}
+	if len(unsafe) == 0 {
+		return nil
+	}
+	places := map[topology.Position]bool{}
+	for i := range form.Calls {
+		for j := range form.Calls[i].Layers {
+			l := &form.Calls[i].Layers[j]
+			for k := range l.Repeats {
+				if rep := &l.Repeats[k]; unsafe[rep.At] || unsafe[rep.Tries.At] || unsafe[l.At] {
+					places[p.place(l, rep)] = true
+				}
+			}
+		}
+	}
+	var all []Edit
+	for _, s := range p.settings(form, places, p.off) {
+		all = append(all, s.changes()...)
+		s.make(form)
+	}
+	return all
+}
+
+// off returns the change that leaves one try: a number where the product takes it, and of gRPC, which refuses a policy
+// of one attempt, the removal of the policy.
+func (p *plan) off(l *topology.Layer, r *topology.Repeat) (e Edit, beside []Edit, to int, ok bool) {
+	if e, beside, to, ok = p.fewest(l, r); ok && to == 1 {
+		return e, beside, 1, true
+	}
+	if l.Product == "grpc" && r.Tries.Origin == topology.Written {
+		if all := p.inserts.withoutPolicy(r.Tries.At); len(all) > 0 {
+			return all[0], all[1:], 1, true
+		}
+	}
+	return Edit{}, nil, 0, false
+}
+
+var retryPolicy = regexp.MustCompile(`,?\s*"(?:retry|hedging)Policy"\s*:\s*$`)
+
+// withoutPolicy returns the edits that take the JSON member away in whose object a number stands, a retry policy of
+// gRPC. There are none where the file, read again, has more to complain about, or still says the number.
+func (in *inserts) withoutPolicy(at topology.Position) []Edit {
+	data := in.files[at.File]
+	number, ok := offsetOf(data, at)
+	if !ok {
+		return nil
+	}
+	open := bytes.LastIndexByte(data[:number], '{')
+	if open < 0 {
+		return nil
+	}
+	end := endOfObject(data, open)
+	key := retryPolicy.FindIndex(data[:open])
+	if end < 0 || number >= end || key == nil {
+		return nil
+	}
+	from := key[0]
+	if data[from] != ',' { // the first member: the comma behind it goes
+		if rest := bytes.TrimLeft(data[end:], " \t\r\n"); bytes.HasPrefix(rest, []byte(",")) {
+			end = len(data) - len(rest) + 1
+		}
+	}
+	all := removal(data, at.File, from, end)
+	if len(all) == 0 || !in.same(all) {
+		return nil
+	}
+	named := slices.IndexFunc(all, func(e Edit) bool { return strings.Contains(e.Old, `Policy"`) })
+	all[0], all[named] = all[named], all[0] // it says best what is done
+	return all
+}
+
+// offsetOf returns where a position is in a file, in bytes.
+func offsetOf(data []byte, at topology.Position) (int, bool) {
+	start := 0
+	for range at.Line - 1 {
+		next := bytes.IndexByte(data[start:], '\n')
+		if next < 0 {
+			return 0, false
+		}
+		start += next + 1
+	}
+	line, _, _ := bytes.Cut(data[start:], []byte("\n"))
+	runes := []rune(string(line))
+	if at.Line < 1 || at.Column < 1 || at.Column > len(runes) {
+		return 0, false
+	}
+	return start + len(string(runes[:at.Column-1])), true
+}
+
+// endOfObject returns the byte after the brace that closes the one at open, -1 if there is none.
+func endOfObject(data []byte, open int) int {
+	depth, quoted := 0, false
+	for i := open; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{':
+			depth++
+		case c == '}':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// removal returns the edits, one for each line, that take the bytes from from to end away.
+func removal(data []byte, file string, from, end int) []Edit {
+	var all []Edit
+	start := bytes.LastIndexByte(data[:from], '\n') + 1
+	n := 1 + bytes.Count(data[:from], []byte("\n"))
+	for line := range strings.SplitAfterSeq(string(data[start:end]), "\n") {
+		text, column := strings.TrimRight(line, "\r\n"), 1
+		if skip := from - start; skip > 0 {
+			column, text = len([]rune(text[:skip]))+1, text[skip:]
+		} else {
+			trimmed := strings.TrimLeft(text, " \t")
+			column, text = len(text)-len(trimmed)+1, trimmed
+		}
+		if text != "" {
+			all = append(all, Edit{At: topology.Position{File: file, Line: n, Column: column}, Old: text})
+		}
+		from, start, n = 0, 0, n+1
+	}
+	return all
+}
