@@ -12,8 +12,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// Edit replaces one number in a file, or adds one that the file leaves out, or removes something. Nothing else of the file changes: comments
-// and order stay.
+// Edit replaces one number in a file, adds one that the file leaves out, or removes something. Nothing else of the file
+// changes: comments and order stay.
 type Edit struct {
 	At       topology.Position
 	Old, New string // Old is empty where New is added before At, which may have line ends; New is where Old is removed

@@ -16,7 +16,7 @@ import (
 // of the answer, which no file says; all that rule F207 asks is that some is left.
 const room = 0.9
 
-// mostLowered bounds how often a limit is lowered. Each time ends one finding, so this is for forms that are one tangle.
+// mostLowered bounds how often a limit is lowered. Each time ends one finding, so only a tangle of calls meets it.
 const mostLowered = 100
 
 // limits lowers limits that are longer than anybody waits: the findings of rules F203 and F207. It returns the changes,
