@@ -3,6 +3,7 @@ package export
 import (
 	"math"
 
+	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -124,19 +125,16 @@ type extra struct {
 	many    float64 // the share of retries among all attempts from which on HighRetryRate fires
 }
 
-// extraOf reads a policy. The rules do the same with the metrics of the policy: see limitsOfPolicies.
+// extraOf reads a policy, as abateprom does for the rules.
 func extraOf(p *policyfile.Policy) extra {
-	x := extra{most: float64(p.MaxExtraAttempts()), many: 0.3}
 	a, limited := p.Allowance()
-	if f := a.FailingRatio; f > 0 {
-		x.many = min(x.many, 0.8*f/(1+f))
-	}
 	if !limited {
 		usual := policyfile.DefaultPolicy()
-		a, _ = usual.Allowance()
+		built, _ := usual.Allowance()
+		a = budget.Allowance{Ratio: built.Ratio, Reserve: built.Reserve}
 	}
-	x.ratio, x.allowed = a.Ratio, min(slack*a.Ratio, x.most/2)
-	return x
+	l := a.Limits(p.MaxExtraAttempts())
+	return extra{most: float64(p.MaxExtraAttempts()), ratio: a.Ratio, allowed: l.Extra, many: l.Retries}
 }
 
 // shareLimit is for the share of retries among attempts: yellow for DependencyDegraded, red for HighRetryRate.

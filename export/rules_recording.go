@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/abate-go/abate/policyfile"
 )
 
 // The recording rules are three families. Each has its members by the label "of", so that all services of all programs
@@ -61,6 +59,7 @@ func (c clockwork) expr(text string) string {
 	return strings.NewReplacer("BY", "by "+labels, "ON", "on "+labels, "[W]", "["+c.text(w)+"]",
 		"[5W]", "["+c.text(5*w)+"]", "[60W]", "["+c.text(60*w)+"]", "[L]", "["+c.text(longestWait+2*w)+"]",
 		"[M]", "["+c.text(time.Minute)+"]", "[3M]", "["+c.text(3*time.Minute)+"]", "OFFSET", "offset "+c.text(5*w),
+		"SINCE", "offset "+c.text(time.Minute),
 		"HALF", number(history*float64(60*w)/float64(c.scrape)), "TWO", number(c.perSecond(2)), "TEN",
 		number(c.perSecond(10))).Replace(text)
 }
@@ -83,7 +82,7 @@ func facts() []member {
 		// services that this rule has recorded the last time.
 		{"circuits_open", "(sum BY (max_over_time(abate_noticed_circuit_open[W]) * ignoring(of) " +
 			"(rate(abate_noticed_total{of=\"calls\"}[W]) > bool 0)) or ON 0 * max BY (" + one(services, "instances") + "))"},
-		// what the policy allows, where there are extra attempts to be compared with that
+		// where alerts begin by the policy, where there are extra attempts to be compared with that
 		{"", "max by (cluster, namespace, job, service, of) (abate_noticed_policy)"},
 		{"fallback", "max BY (abate_policy_fallback)"},
 		perSecond("arrivals", "abate_requests_arrived_total"),
@@ -94,40 +93,21 @@ func facts() []member {
 	}
 }
 
-// The bank of a budget counts for no less and no more than this: fewer extra attempts in a minute are no storm, and a
-// larger bank would hide one for as long as it lasts.
-const leastBank, mostBank = 10, 100
-
-// slack is the factor by which a budget may seem to be exceeded: counters are not read all at once.
-const slack = 1.1
-
 // longestWait is how long a circuit may stay open, whatever its policy says, before somebody is told.
 const longestWait = 10 * time.Minute
 
-// limitsOfPolicies are where alerts begin. A guard that tells what it does and was not added to the metrics tells no
-// policy: it is measured by the default one.
+// limitsOfPolicies are where alerts begin. What concerns extra attempts each program has worked out of its policy (see
+// budget.Limits), and tells while it has some; what is not there allows nothing to be said.
 func limitsOfPolicies(t clockwork) []member {
-	p := policyfile.DefaultPolicy().WithDefaults()
-	usual, _ := p.Allowance()
-	or := func(metric string, v float64) string {
-		return fmt.Sprintf("(max BY (%s) or 0 * max BY (%s) + %s)", metric, one(services, "attempts_running"), number(v))
-	}
-	most := "(" + or(one(services, "max_extra_attempts"), float64(p.MaxRetries)) + " > 0)"
-	// A budget that never refuses is none: then half of what can be added is much.
-	allowed := fmt.Sprintf("(%v * %s < ON %s / 2 or %s / 2)", slack, or(one(services, "budget_ratio"), usual.Ratio), most,
-		most)
 	seconds := t.window().Seconds() * t.scale
+	bank := one(services, "bank") + " / " + number(seconds)
 	return []member{
-		// what may be added to a first attempt before an alert fires
-		{"extra_attempts", allowed},
-		// what is a storm: half-way between that and all that there can be
-		{"storm", fmt.Sprintf("(%s + ON %s) / 2", allowed, most)},
+		// extra_attempts: what may be added to a first attempt before an alert fires. storm: half-way between that and all
+		// that there can be. retries: the share of retries among all attempts that is high.
+		{"", "label_replace(" + services + "{of=~\"allowed_extra_attempts|allowed_retries|storm\"}, \"of\", \"$1\", " +
+			"\"of\", \"(?:allowed_)?(.+)\")"},
 		// a rate of extra attempts that is nothing yet: what time earns, and the bank within a window
-		{"few", fmt.Sprintf("clamp(%s, %d, %d) / %s + ON %v * %s", or(one(services, "budget_reserve"), usual.Reserve),
-			leastBank, mostBank, number(seconds), slack, or(one(services, "budget_per_second"), 0))},
-		// the share of retries among all attempts that is high: 30 %, or if the budget allows less, 80 % of what it does
-		{"retries", "clamp_max(0.8 - 0.8 / (1 + max BY (" + one(services, "budget_failing_ratio") +
-			")), 0.3) or 0 * max BY (" + one(services, "attempts_running") + ") + 0.3"},
+		{"few", bank + " + ON " + one(services, "earned_per_second") + " or ON " + bank},
 		// the time from which on an open circuit has been so for long, but for the two minutes that its alert waits: a
 		// window, in which it is still seen open, and two waits, a minute at least
 		{"circuit_due", fmt.Sprintf("time() + %s + %v * clamp(2 * max BY (abate_policy_circuit_breaker_max_wait_seconds), "+
@@ -143,21 +123,21 @@ func limitsOfPolicies(t clockwork) []member {
 func comparisons() []member {
 	of := func(a, b string) string { return fmt.Sprintf("%s / ON %s", one(services, a), one(services, b)) }
 	sent := fmt.Sprintf("(%s + ON %s)", one(services, "first_attempts"), one(services, "extra_attempts"))
-	// those that are looked at over some time must be 0 before they are something
+	// what is looked at over some time must be 0 before it is something
 	dense := func(of, all string) string {
 		return fmt.Sprintf("(%s or ON 0 * max BY (%s))", one(services, of), one(services, all))
 	}
 	return []member{
 		{"amplification", sent + " / ON " + one(services, "first_attempts")},
 		{"retries", one(services, "retries") + " / ON " + sent},
-		{"excess", fmt.Sprintf("%s - ON %s * ON %s - ON %s", dense("extra_attempts", "first_attempts"),
+		{"excess", fmt.Sprintf("%s - ON %s * ON %s - ON %s", one(services, "extra_attempts"),
 			one(thresholds, "extra_attempts"), one(services, "first_attempts"), one(thresholds, "few"))},
 		{"failed_calls", of("failed_calls", "calls")},
 		{"shed", dense("shed", "arrivals") + " / ON " + one(services, "arrivals")},
 		{"critical_shed", of("critical_shed", "critical_arrivals")},
 		{"arriving_retries", of("arriving_retries", "arrivals")},
 		{"open_instances", of("circuits_open", "instances")},
-		{"storming_instances", fmt.Sprintf("count BY ((rate(abate_noticed_total{of=\"extra_attempts\"}[W]) > ON "+
+		{"storming_instances", fmt.Sprintf("count BY ((rate(abate_noticed_total{of=\"many_extra_attempts\"}[W]) > ON "+
 			"group_left () %s) > ignoring(of) rate(abate_noticed_total{of=\"first_attempts\"}[W]) * ON group_left () %s) "+
 			"/ ON %s", one(thresholds, "few"),
 			one(thresholds, "storm"), one(services, "instances"))},

@@ -34,7 +34,8 @@ func amplified() alert {
 		" > ON " +
 		one(thresholds, "few") + ")"
 	page := storm + " or " + instances(value, "storming_instances", ">= PAGE")
-	ticket := page + " or (" + value + " and ON min_over_time(" + one(ratios, "excess") + "[M]) > 0) or " +
+	ticket := page + " or (" + value + " and ON min_over_time(" + one(ratios, "excess") + "[M]) > 0 and ON " +
+		one(ratios, "excess") + " SINCE) or " +
 		instances(value, "storming_instances", "> 0")
 	return alert{
 		name: "RequestAmplification", lasts: time.Minute, expr: graded(page, ticket),

@@ -119,7 +119,7 @@ func TestScaleChangesAllTimesAndNoNames(t *testing.T) {
 			t.Errorf("%s: for %q, want %q: %s", name, a.For, want, a.Expr)
 		}
 	}
-	if !strings.Contains(fast[1].Expr, "10, 100) / 6 ") {
+	if !strings.Contains(fast[1].Expr, "} / 6 ") {
 		t.Errorf("ten in six seconds: %s", fast[1].Expr)
 	}
 }

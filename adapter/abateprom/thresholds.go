@@ -13,43 +13,41 @@ import (
 type threshold[P any] struct {
 	desc *prometheus.Desc
 	of   func(*P) (v float64, shown bool)
-	// notice is its name in abate_noticed_policy; empty where rules read it by its own name, in good times too.
-	notice string
 }
 
 var guardThresholds = []threshold[abate.Policy]{
 	{gauge("abate_policy_max_extra_attempts",
 		"Retries and hedges that the policy allows for one call at most. The alert of a retry storm begins half-way between "+
 			"the budget and this: see RequestAmplification."),
-		func(p *abate.Policy) (float64, bool) { return float64(p.MaxExtraAttempts()), true }, "max_extra_attempts"},
+		func(p *abate.Policy) (float64, bool) { return float64(p.MaxExtraAttempts()), true }},
 	{gauge("abate_policy_retry_budget_ratio",
 		"Extra attempts that the retry budget allows for each first attempt, in the long run and at best. Not shown without "+
 			"a budget: give the policy one, nothing else bounds retries."),
 		func(p *abate.Policy) (float64, bool) {
 			a, on := p.Allowance()
 			return a.Ratio, on
-		}, "budget_ratio"},
+		}},
 	{gauge("abate_policy_retry_budget_failing_ratio",
 		"The same while half of the attempts fail. HighRetryRate begins at 80 % of it. Not shown where first attempts earn "+
 			"none then; no action."),
 		func(p *abate.Policy) (float64, bool) {
 			a, _ := p.Allowance()
 			return a.FailingRatio, a.FailingRatio > 0
-		}, "budget_failing_ratio"},
+		}},
 	{gauge("abate_policy_retry_budget_per_second",
 		"Extra attempts that time alone earns, in each second, all clients together. Not shown where time earns none; no "+
 			"action."),
 		func(p *abate.Policy) (float64, bool) {
 			a, _ := p.Allowance()
 			return a.PerSecond, a.PerSecond > 0
-		}, "budget_per_second"},
+		}},
 	{gauge("abate_policy_retry_budget_reserve",
 		"Extra attempts that the retry budget allows beyond all that, once, all clients together. Alerts forgive so many in "+
 			"a minute, at least 10 and at most 100."),
 		func(p *abate.Policy) (float64, bool) {
 			a, on := p.Allowance()
 			return a.Reserve, on
-		}, "budget_reserve"},
+		}},
 	{gauge("abate_policy_circuit_breaker_max_wait_seconds",
 		"How long an open circuit waits at most before it probes again; 0 where it goes by what it learns. "+
 			"CircuitBreakerOpen comes after two such waits. Not shown where no circuit refuses anything, or where the policy "+
@@ -58,23 +56,23 @@ var guardThresholds = []threshold[abate.Policy]{
 			b := p.CircuitBreaker.WithDefaults()
 			return b.MaxWaitDurationInOpenState.Seconds(), b.Enabled() && b.Mode != breaker.Shadow &&
 				b.Mode != breaker.ForcedOpen
-		}, ""},
+		}},
 	{gauge("abate_policy_circuit_breaker_forced_open",
 		"1 where the policy forces the circuit open: every call is refused until the policy says something else. Take it "+
 			"back when the reason is over."),
 		func(p *abate.Policy) (float64, bool) {
 			return 1, p.CircuitBreaker.Enabled() && p.CircuitBreaker.Mode == breaker.ForcedOpen
-		}, ""},
+		}},
 	{gauge("abate_policy_fallback",
 		"1 where callers get a fallback when the service fails: alerts that would wake somebody are tickets then."),
-		func(p *abate.Policy) (float64, bool) { return 1, p.Fallback.Enabled() }, ""},
+		func(p *abate.Policy) (float64, bool) { return 1, p.Fallback.Enabled() }},
 	{gauge("abate_policy_pacing_max_wait_seconds",
 		"How long a connection may wait for its token before it is refused. ConnectionsHeldBack begins at 90 % of it. Not "+
 			"shown of an adaptive pace, which holds nobody back while all is well."),
 		func(p *abate.Policy) (float64, bool) {
 			pace := p.Pacing.WithDefaults()
 			return pace.MaxWait.Seconds(), pace.Enabled() && !pace.Adapts()
-		}, ""},
+		}},
 }
 
 var gateThresholds = []threshold[inbound.Protection]{
@@ -83,7 +81,7 @@ var gateThresholds = []threshold[inbound.Protection]{
 			"abate_arriving_retry_ratio."),
 		func(p *inbound.Protection) (float64, bool) {
 			return p.Shed.WithDefaults().MaxRetryShare, p.Shed.Enabled()
-		}, ""},
+		}},
 }
 
 // collectThresholds shows the numbers of a policy.

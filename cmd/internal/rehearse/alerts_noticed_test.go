@@ -4,11 +4,15 @@ package rehearse
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/budget"
 )
 
 // telling is a counter under which name the rules read another one, and which counters have to grow for abateprom to
@@ -49,10 +53,6 @@ func noticed(t testing.TB, series []inputSeries) []inputSeries {
 			twin = strings.Replace(twin, "abate_override", "abate_noticed_override", 1)
 			all = append(all, inputSeries{twin + "{" + labels + "}", onlyOnes(values[s.Series])})
 		}
-		if of := strings.TrimPrefix(strings.TrimPrefix(name, "abate_policy_"), "retry_"); of != name &&
-			(of == "max_extra_attempts" || strings.HasPrefix(of, "budget_")) {
-			all = append(all, inputSeries{fmt.Sprintf("abate_noticed_policy{%s, of=%q}", labels, of), s.Values})
-		}
 		tell, told := tellings[name]
 		if shown || !told {
 			continue
@@ -64,7 +64,91 @@ func noticed(t testing.TB, series []inputSeries) []inputSeries {
 		if labels += fmt.Sprintf(", of=%q", tell.of); tell.of == "" {
 			labels = strings.Replace(strings.TrimSuffix(labels, `, of=""`), "reason=", "of=", 1)
 		}
-		all = append(all, inputSeries{"abate_noticed_total{" + labels + "}", whileGrowing(values[s.Series], growing)})
+		telltale := whileGrowing(values[s.Series], growing)
+		all = append(all, inputSeries{"abate_noticed_total{" + labels + "}", telltale})
+		if name == "abate_extra_attempts_total" || name == "abate_first_attempts_total" { // for storms of one instance
+			many := strings.Replace(labels, `of="extra_attempts"`, `of="many_extra_attempts"`, 1)
+			all[len(all)-1].Series = "abate_noticed_total{" + many + "}"
+		}
+		if name == "abate_extra_attempts_total" {
+			all = append(all, inputSeries{"abate_noticed_total{" + labels + "}", telltale})
+		}
+	}
+	return noticedPolicies(all)
+}
+
+// oneLabel is a label of a series.
+var oneLabel = regexp.MustCompile(`(\w+)="(?:[^"\\]|\\.)*"`)
+
+// otherLabels are the labels of a series but for one called of, in order.
+func otherLabels(series string) string {
+	labels := slices.DeleteFunc(oneLabel.FindAllString(series, -1), func(l string) bool {
+		return strings.HasPrefix(l, "of=")
+	})
+	slices.Sort(labels)
+	return strings.Join(labels, ",")
+}
+
+// noticedPolicies adds where alerts begin by the policies that series show, in place of what programs have said that
+// were not added to their metrics; who shows no policy is under the default one.
+func noticedPolicies(series []inputSeries) []inputSeries {
+	const first = "abate_policy_max_extra_attempts{"
+	most, numbers, shown := map[string]inputSeries{}, map[string]float64{}, map[string]bool{}
+	for _, s := range series {
+		name, _, _ := strings.Cut(s.Series, "{")
+		if of, found := strings.CutPrefix(name, "abate_policy_"); found {
+			value := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(s.Values, "_ ", ""), "x", " "))
+			v, _ := strconv.ParseFloat(value[0], 64)
+			numbers[otherLabels(s.Series)+of] = v
+		}
+		shown[otherLabels(s.Series)] = shown[otherLabels(s.Series)] || name == "abate_noticed_policy"
+		if strings.HasPrefix(s.Series, first) {
+			most[otherLabels(s.Series)] = s
+		}
+	}
+	all := slices.DeleteFunc(slices.Clone(series), func(s inputSeries) bool {
+		_, policy := most[otherLabels(s.Series)]
+		return policy && strings.HasPrefix(s.Series, "abate_noticed_policy{")
+	})
+	for _, s := range series {
+		labels, usual := otherLabels(s.Series), abate.DefaultPolicy()
+		allowance, _ := usual.Allowance()
+		of, n := func(name string) (float64, bool) { v, found := numbers[labels+name]; return v, found }, usual.MaxRetries
+		allowance.FailingRatio = 0
+		if strings.HasPrefix(s.Series, first) {
+			if v, found := of("retry_budget_ratio"); found {
+				reserve, _ := of("retry_budget_reserve")
+				failing, _ := of("retry_budget_failing_ratio")
+				perSecond, _ := of("retry_budget_per_second")
+				allowance = budget.Allowance{Ratio: v, FailingRatio: failing, PerSecond: perSecond, Reserve: reserve}
+			}
+			v, _ := of("max_extra_attempts")
+			n = int(v)
+		} else if _, policy := most[labels]; policy || shown[labels] || !strings.Contains(s.Series, `of="extra_attempts"`) {
+			continue
+		}
+		all = append(all, limitSeries(labels, s.Values, allowance.Limits(n))...)
+	}
+	return all
+}
+
+// limitSeries shows limits where values have something.
+func limitSeries(labels, values string, l budget.Limits) (all []inputSeries) {
+	for of, v := range map[string]float64{"bank": l.Bank, "allowed_retries": l.Retries, "storm": l.Storm,
+		"allowed_extra_attempts": l.Extra, "earned_per_second": l.PerSecond} {
+		if l.Storm == 0 && (of == "storm" || of == "allowed_extra_attempts") || v == 0 && of == "earned_per_second" {
+			continue
+		}
+		shown := strings.Fields(values)
+		for i := range shown {
+			if !strings.HasPrefix(shown[i], "_") && shown[i] != "stale" {
+				_, times, repeated := strings.Cut(shown[i], "x")
+				if shown[i] = strconv.FormatFloat(v, 'g', -1, 64); repeated {
+					shown[i] += "x" + times
+				}
+			}
+		}
+		all = append(all, inputSeries{fmt.Sprintf("abate_noticed_policy{%s,of=%q}", labels, of), strings.Join(shown, " ")})
 	}
 	return all
 }
