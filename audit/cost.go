@@ -64,7 +64,8 @@ func costNote() string {
 // AddCosts plays an outage of each service of which Export lost something, up to MostCosts of them: under its policy as
 // written, and under what came back from the other format. It adds to each loss what that costs. When ctx is done it
 // returns its error. The same policy gives the same numbers.
-func AddCosts(ctx context.Context, f exporter.Format, policy importer.File, urls map[string][]string, all []Loss) error {
+func AddCosts(ctx context.Context, f exporter.Format, policy importer.File, urls map[string][]string,
+	all []Loss) error {
 	file, err := policyfile.Parse(policy.Name, policy.Data)
 	if err != nil {
 		return err
@@ -172,7 +173,8 @@ func (c *costing) alone(cost *Cost) error {
 }
 
 // play plays the outage under a policy, or under a layer instead if there is one.
-func (c *costing) play(way topology.Outcome, m topology.Methods, p policyfile.Policy, l *topology.Layer) (Storm, error) {
+func (c *costing) play(way topology.Outcome, m topology.Methods, p policyfile.Policy,
+	l *topology.Layer) (Storm, error) {
 	s := &staging{play: Play{Service: costService, Fails: way, For: costOutage},
 		rates: map[string]float64{costService: AssumedRate}}
 	call := topology.Call{To: costService}

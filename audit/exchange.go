@@ -136,7 +136,7 @@ func losses(routes []exporter.Route, file string, write func([]exporter.Route) [
 	return all
 }
 
-// cameBack writes routes and returns, for each, the layer that is read from what was written; nil where it is not found.
+// cameBack writes routes and returns, for each, the layer that is read from what was written; nil where none is.
 func cameBack(routes []exporter.Route, file string, write func([]exporter.Route) []byte) []*topology.Layer {
 	written := importer.File{Name: file, Data: write(routes)}
 	// An HTTPRoute says nothing of retries by itself: it is read as Istio serves it.
