@@ -66,6 +66,9 @@ func TestWhatALossCostsIsMeasuredInAnOutage(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	if testing.Short() { // it takes as long again
+		return
+	}
 	_, _, again := exported(t, "istio", guarded)
 	if err := audit.AddCosts(context.Background(), f, file, nil, again); err != nil ||
 		!reflect.DeepEqual(again, losses) {

@@ -160,7 +160,7 @@ calls:
 
 // A study in parts has the seeds of one study.
 func TestFiveRunsThatAllCollapseAreEnough(t *testing.T) {
-	files := file(`services: [{name: shop, rate: 50}, {name: db, capacity: 200}]
+	files := file(`services: [{name: shop, rate: 20}, {name: db, capacity: 80}]
 calls:
 - from: shop
   to: db
