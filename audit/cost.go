@@ -196,7 +196,7 @@ func (c *costing) play(way topology.Outcome, m topology.Methods, p policyfile.Po
 	}
 	if l == nil {
 		parsed.Variants[0].Guards = &policyfile.File{Services: []policyfile.Service{
-			{Name: costService, Policy: written(p, c.before.Tries(way, m).N)}}}
+			{Name: costService, Policy: asWritten(p, c.before.Tries(way, m).N)}}}
 	}
 	r, err := sim.Run(c.ctx, parsed, sim.Options{Runs: costRuns, Exactly: true})
 	if err != nil {
@@ -223,9 +223,9 @@ func costScenario(s *staging, variant pairs) pairs {
 	}
 }
 
-// written is a policy as its guard has it, for calls that end in one way only, which it tries so often. What is about
+// asWritten is a policy as its guard has it, for calls that end in one way only, which it tries so often. What is about
 // addresses and other drivers is left out.
-func written(p policyfile.Policy, tries int) policyfile.Policy {
+func asWritten(p policyfile.Policy, tries int) policyfile.Policy {
 	p.MaxRetries = min(p.MaxRetries, tries-1)
 	p.RetryOn, p.NeverRetryOn = nil, nil
 	return policyfile.Policy{Policy: p.Policy}
