@@ -20,6 +20,13 @@ type Loss struct {
 	Others []string `json:"others,omitempty"`
 	// Unread says that what was written was not found again, so that nothing is known of the loss.
 	Unread bool `json:"unread,omitempty"`
+	// Costs say what the losses do in an outage; see AddCosts.
+	Costs []Cost `json:"costs,omitempty"`
+	// Unplayed says that there were too many services with losses to play those of this one.
+	Unplayed bool `json:"unplayed,omitempty"`
+	// Repeats are the failures after which POST and PATCH are sent again although the policy as written does not, when
+	// they may have been carried out.
+	Repeats []string `json:"repeatsUnsafe,omitempty"`
 }
 
 // Lossy reports whether anything but exact settings is among the losses.
@@ -32,17 +39,9 @@ func Lossy(all []Loss) bool {
 // Export writes the services of a policy file in another format, reads what it wrote, and says what was lost. urls are
 // where the services are.
 func Export(f exporter.Format, policy importer.File, urls map[string][]string) ([]byte, []Loss, error) {
-	form, _ := importer.Read([]importer.File{policy}, source.Assume{})
-	if len(form.Policies) == 0 {
-		for _, r := range form.Remarks {
-			return nil, nil, fmt.Errorf("%s: %s", r.At, r.Text)
-		}
-		return nil, nil, fmt.Errorf("%s lists no service; without services there is nothing to write", policy.Name)
-	}
-	var routes []exporter.Route
-	for _, p := range form.Policies {
-		name := p.Callees[0]
-		routes = append(routes, exporter.Route{Service: name, URLs: urls[name], Layer: p.Layer})
+	routes, err := routesOf(policy, urls)
+	if err != nil {
+		return nil, nil, err
 	}
 	text := f.Write(routes)
 	all := losses(elsewhere(routes), "export"+extension(f.Name), f.Write)
@@ -55,6 +54,23 @@ func Export(f exporter.Format, policy importer.File, urls map[string][]string) (
 		all = append(all, *rest)
 	}
 	return text, all, nil
+}
+
+// routesOf returns a route for each service of a policy file.
+func routesOf(policy importer.File, urls map[string][]string) ([]exporter.Route, error) {
+	form, _ := importer.Read([]importer.File{policy}, source.Assume{})
+	if len(form.Policies) == 0 {
+		for _, r := range form.Remarks {
+			return nil, fmt.Errorf("%s: %s", r.At, r.Text)
+		}
+		return nil, fmt.Errorf("%s lists no service; without services there is nothing to write", policy.Name)
+	}
+	var routes []exporter.Route
+	for _, p := range form.Policies {
+		name := p.Callees[0]
+		routes = append(routes, exporter.Route{Service: name, URLs: urls[name], Layer: p.Layer})
+	}
+	return routes, nil
 }
 
 // elsewhere returns routes with as many endpoints each, but with names and hosts that tell the services apart: what a
@@ -109,23 +125,63 @@ func extension(format string) string {
 
 // losses writes routes, reads what was written and compares.
 func losses(routes []exporter.Route, file string, write func([]exporter.Route) []byte) []Loss {
+	var all []Loss
+	for i, after := range cameBack(routes, file, write) {
+		l := Loss{Service: routes[i].Service, Unread: after == nil}
+		if before := &routes[i].Layer; after != nil {
+			l.Rows, l.Repeats = exporter.Compare(before, after), repeats(before, after)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// cameBack writes routes and returns, for each, the layer that is read from what was written; nil where none is.
+func cameBack(routes []exporter.Route, file string, write func([]exporter.Route) []byte) []*topology.Layer {
 	written := importer.File{Name: file, Data: write(routes)}
 	// An HTTPRoute says nothing of retries by itself: it is read as Istio serves it.
 	form, _ := importer.Read([]importer.File{written}, source.Assume{Implementation: "istio"})
 	joined, _ := form.Join()
 	names := topology.NewNames(joined.Services)
-	var all []Loss
+	all := make([]*topology.Layer, len(routes))
 	for i := range routes {
-		r := &routes[i]
-		l := Loss{Service: r.Service, Unread: true}
-		if after := layerOf(&joined, names, r); after != nil {
-			l.Rows, l.Unread = exporter.Compare(&r.Layer, after), false
-		} else if unsaid(r, write) { // what is not there repeats nothing
-			l.Rows, l.Unread = exporter.Compare(&r.Layer, &topology.Layer{}), false
+		if all[i] = layerOf(&joined, names, &routes[i]); all[i] == nil && unsaid(&routes[i], write) {
+			all[i] = &topology.Layer{} // what is not there repeats nothing
 		}
-		all = append(all, l)
 	}
 	return all
+}
+
+// repeats names the failures after which a layer sends unsafe requests again, and the one that it stands for does not.
+func repeats(before, after *topology.Layer) []string {
+	var all []string
+	for _, o := range topology.AllOutcomes() {
+		if o.MayHaveRun() && before.Tries(o, topology.Unsafe).N == 1 && after.Tries(o, topology.Unsafe).N > 1 {
+			all = append(all, o.String())
+		}
+	}
+	return all
+}
+
+// Warnings says of which services the requests that must not be carried out twice are repeated by what was written, and
+// not by the policy: the one loss that does harm when nothing is overloaded.
+func Warnings(format string, all []Loss) []string {
+	var out []string
+	for _, l := range all {
+		if len(l.Repeats) > 0 {
+			out = append(out, fmt.Sprintf("%s repeats POST and PATCH of %s after %s, and the policy does not: they may be "+
+				"carried out twice", format, l.Service, someOf(l.Repeats)))
+		}
+	}
+	return out
+}
+
+func someOf(words []string) string {
+	const most = 4
+	if len(words) > most {
+		return strings.Join(words[:most], ", ") + ", …"
+	}
+	return strings.Join(words, ", ")
 }
 
 // unsaid reports whether nothing of a route's layer was written: a route without one is written the same.
@@ -216,7 +272,9 @@ func called(f *topology.Form, service, name string) bool {
 // LossText writes losses for a terminal: what is not exact, and how much is.
 func LossText(all []Loss) string {
 	var b strings.Builder
+	played := false
 	for _, l := range all {
+		played = played || len(l.Costs) > 0
 		exact := 0
 		for _, r := range l.Rows {
 			if r.Kind == exporter.Exact {
@@ -235,9 +293,18 @@ func LossText(all []Loss) string {
 				fmt.Fprintf(&b, "  %s\n", r)
 			}
 		}
+		for _, c := range l.Costs {
+			b.WriteString(c.lines())
+		}
+		if l.Unplayed {
+			fmt.Fprintf(&b, "  what this costs was not played: only the first %d services with losses are\n", MostCosts)
+		}
 		for _, o := range l.Others {
 			fmt.Fprintf(&b, "  also repeats, and goes on: %s\n", o)
 		}
+	}
+	if played {
+		b.WriteString(costNote() + "\n")
 	}
 	return b.String()
 }

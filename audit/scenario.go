@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/abate-go/abate/lint"
 	"github.com/abate-go/abate/topology"
 	"go.yaml.in/yaml/v3"
 )
@@ -19,6 +20,12 @@ const (
 	AssumedUtilisation = 0.6                   // of the service that fails, before it fails
 	AssumedPatience    = 10 * time.Second      // of users
 	freeWorkers        = 100_000               // of services that do not fail: as many as it takes
+)
+
+// The variants of a Play.
+const (
+	asConfigured = "as-configured"
+	withChanges  = "fixed"
 )
 
 // Play is one outage to be simulated.
@@ -33,17 +40,23 @@ type Play struct {
 
 // Scenario returns the outage as a scenario file for the simulator, and what it assumes. The graph is that of the
 // services that lead to the one that fails; other callees count as part of their callers. Each layer of a call is a
-// service of its own that does no work, so that layers multiply as they do in production.
+// service of its own that does no work, so that layers multiply as they do in production. A layer that does nothing in
+// any variant is left out, and so is what never leaves a pod: see lint.Local.
 func (p Play) Scenario(f topology.Form) ([]byte, []string, error) {
-	s := &staging{play: p, form: f, calls: map[string][]topology.Call{}, rates: map[string]float64{}}
+	s := &staging{play: p, form: f, calls: map[string][]topology.Call{}, rates: map[string]float64{},
+		acts: map[string]bool{}}
 	if err := s.cut(); err != nil {
 		return nil, nil, err
 	}
 	s.load()
-	out := s.file()
-	variants := pairs{"as-configured", s.variant(f, "as the files say")}
+	s.acting(f)
 	if p.Fixed != nil {
-		variants = append(variants, "fixed", s.variant(*p.Fixed, "with the changes that the audit proposes"))
+		s.acting(*p.Fixed)
+	}
+	out := s.file()
+	variants := pairs{asConfigured, s.variant(f, "as the files say")}
+	if p.Fixed != nil {
+		variants = append(variants, withChanges, s.variant(*p.Fixed, "with the changes that the audit proposes"))
 	}
 	out = append(out, "variants", variants)
 	var b bytes.Buffer
@@ -65,6 +78,7 @@ type staging struct {
 	calls   map[string][]topology.Call // by caller, towards the service that fails
 	order   []string                   // the services, callers before callees
 	rates   map[string]float64
+	acts    map[string]bool // the links that do something, in any variant
 	assumed []string
 }
 
@@ -185,11 +199,21 @@ func link(from, to string, n int) string {
 // first is the service that a call from a caller reaches first.
 func (s *staging) first(from, to string) string {
 	for _, c := range s.form.Calls {
-		if c.From == from && c.To == to && len(c.Layers) > 0 {
-			return link(from, to, 0)
+		if c.From == from && c.To == to {
+			return s.next(&c, 0)
 		}
 	}
 	return to
+}
+
+// next is the service that stands for the n-th layer of a call, or for the first one behind it that does something.
+func (s *staging) next(c *topology.Call, n int) string {
+	for ; n < len(c.Layers); n++ {
+		if name := link(c.From, c.To, n); s.acts[name] {
+			return name
+		}
+	}
+	return c.To
 }
 
 func (s *staging) services() pairs {
@@ -211,11 +235,9 @@ func (s *staging) services() pairs {
 	for _, name := range s.order {
 		for _, c := range s.callersOf(name) {
 			for n := range c.Layers {
-				next := link(c.From, c.To, n+1)
-				if n+1 == len(c.Layers) {
-					next = c.To
+				if name := link(c.From, c.To, n); s.acts[name] {
+					out = append(out, name, pairs{"workers", freeWorkers, "calls", []string{s.next(&c, n+1)}})
 				}
-				out = append(out, link(c.From, c.To, n), pairs{"workers", freeWorkers, "calls", []string{next}})
 			}
 		}
 	}
@@ -286,21 +308,12 @@ func (s *staging) variant(f topology.Form, about string) pairs {
 		if name != s.play.Service {
 			naive = append(naive, name)
 		}
-		for _, c := range f.Calls {
-			if c.To != name {
-				continue
+		s.layers(f, name, func(link string, l *topology.Layer, c *topology.Call, o topology.Outcome) {
+			if s.acts[link] {
+				services = append(services, link, s.settings(l, o, c))
+				naive = append(naive, link)
 			}
-			outcome := s.play.Fails
-			if name != s.play.Service {
-				outcome = s.answer(name)
-			}
-			for n := len(c.Layers) - 1; n >= 0; n-- {
-				l := &c.Layers[n]
-				services = append(services, link(c.From, c.To, n), s.settings(l, outcome, &c))
-				naive = append(naive, link(c.From, c.To, n))
-				outcome = l.Gives(outcome)
-			}
-		}
+		})
 		if rate := s.rates[name]; rate > 0 && slices.ContainsFunc(s.form.Calls,
 			func(c topology.Call) bool { return c.To == name }) {
 			services = append(services, name, bare())
@@ -310,6 +323,37 @@ func (s *staging) variant(f topology.Form, about string) pairs {
 		naive = append(naive, fleets[i].(string))
 	}
 	return pairs{"about", about, "naive", naive, "policy", pairs{"defaults", bare(), "services", services}}
+}
+
+// layers calls do for each layer of the calls of a service, the innermost first, with what it sees while the one that
+// fails does. What never leaves a pod is no layer here, as it is none where attempts are counted.
+func (s *staging) layers(f topology.Form, name string,
+	do func(link string, l *topology.Layer, c *topology.Call, o topology.Outcome)) {
+	for i := range f.Calls {
+		c := &f.Calls[i]
+		if c.To != name {
+			continue
+		}
+		outcome := s.play.Fails
+		if name != s.play.Service {
+			outcome = s.answer(name)
+		}
+		for n := len(c.Layers) - 1; n >= 0; n-- {
+			if l := &c.Layers[n]; !lint.Local(l) {
+				do(link(c.From, c.To, n), l, c, outcome)
+				outcome = l.Gives(outcome)
+			}
+		}
+	}
+}
+
+// acting notes the links of a form that do something.
+func (s *staging) acting(f topology.Form) {
+	for _, name := range s.order {
+		s.layers(f, name, func(link string, l *topology.Layer, c *topology.Call, o topology.Outcome) {
+			s.acts[link] = s.acts[link] || !s.idle(l, o, c)
+		})
+	}
 }
 
 // answer is what callers of a service see when one of its calls has failed.

@@ -11,18 +11,32 @@ import (
 
 func off() pairs { return pairs{"disabled", true} }
 
+// on is the beginning of a section that acts: what it does not say it inherits from bare defaults, where it is off.
+func on(settings ...any) pairs { return append(pairs{"disabled", false}, settings...) }
+
 // bare is a policy that does nothing.
 func bare() pairs {
 	return pairs{"maxRetries", 0, "retryOwner", "none", "retryBudget", off(), "circuitBreaker", off(), "bulkhead", off()}
 }
 
+// methods are the kind of request that a call is played with.
+func methods(c *topology.Call) topology.Methods {
+	if c.Unsafe.Or(false) {
+		return topology.Unsafe
+	}
+	return topology.Safe
+}
+
+// idle reports whether a layer passes calls that end with o on as if it were not there.
+func (s *staging) idle(l *topology.Layer, o topology.Outcome, c *topology.Call) bool {
+	tries := l.Tries(o, methods(c))
+	return tries.N == 1 && tries.Known && l.PerTry.Or(0) <= 0 && l.Overall.Or(0) <= 0 &&
+		l.Breaker.FailureRatio.IsZero() && l.Breaker.Consecutive.IsZero()
+}
+
 // settings are one layer's policy, for calls that end with o.
 func (s *staging) settings(l *topology.Layer, o topology.Outcome, c *topology.Call) pairs {
-	methods := topology.Safe
-	if c.Unsafe.Or(false) {
-		methods = topology.Unsafe
-	}
-	tries := l.Tries(o, methods)
+	tries := l.Tries(o, methods(c))
 	if !tries.Known {
 		s.assume("%s tries %d times: a value of it could not be read", cmp.Or(l.Name, l.Product), tries.N)
 	}
@@ -67,12 +81,12 @@ func backoff(b *topology.Backoff) pairs {
 // budget turns what caps a layer's retries into a share of its calls.
 func (s *staging) budget(l *topology.Layer, c *topology.Call) pairs {
 	if ratio, ok := l.Budget.Ratio.Get(); ok && ratio > 0 {
-		return pairs{"ratio", min(1, max(0.0001, ratio)), "reserve", l.Budget.PerSecond.Or(0)}
+		return on("ratio", min(1, max(0.0001, ratio)), "reserve", l.Budget.PerSecond.Or(0))
 	}
 	if share, ok := l.Budget.Share.Get(); ok && share > 0 {
 		s.assume("the budget of %s, %g retries in flight for a request in flight, lets as many through for a call",
 			cmp.Or(l.Name, l.Product), share)
-		return pairs{"ratio", min(1, max(0.0001, share)), "reserve", 0}
+		return on("ratio", min(1, max(0.0001, share)), "reserve", 0)
 	}
 	limit, ok := l.Budget.Concurrent.Get()
 	rate := s.rates[c.To]
@@ -88,7 +102,7 @@ func (s *staging) budget(l *topology.Layer, c *topology.Call) pairs {
 	}
 	s.assume("the cap of %d concurrent retries of %s lets %.2g retries through for a call", limit,
 		cmp.Or(l.Name, l.Product), ratio)
-	return pairs{"ratio", max(0.0001, math.Round(ratio*1e4)/1e4)}
+	return on("ratio", max(0.0001, math.Round(ratio*1e4)/1e4))
 }
 
 func breaker(b *topology.Breaker) pairs {
@@ -97,7 +111,7 @@ func breaker(b *topology.Breaker) pairs {
 	if !byRatio && !inRow {
 		return off()
 	}
-	out := pairs{"kind", "thresholds", "whileOpen", "refuse"}
+	out := on("kind", "thresholds")
 	if inRow {
 		out = append(out, "failureThreshold", row)
 	}

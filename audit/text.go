@@ -16,13 +16,14 @@ type TextOptions struct {
 	Last bool // nothing but the last line
 }
 
-// Text writes the audit for a terminal: the worst path first, then findings, the verdict and the changes.
+// Text writes the audit for a terminal: the worst path first, then findings, the verdict and the changes. Path and
+// findings have room on one screen, unless All is asked for.
 func Text(w io.Writer, r *Result, o TextOptions) error {
 	b := bufio.NewWriter(w)
 	t := &textual{b}
 	if !o.Last {
 		t.headline(r)
-		t.findings(r, o)
+		t.w.WriteString(findingsText(r, o))
 		t.verdicts(r)
 		t.changes(r)
 	}
@@ -64,72 +65,6 @@ func (t *textual) path(w *Worst) {
 	}
 	if len(w.Hops) > 0 {
 		t.line("")
-	}
-}
-
-// In one screen: so many findings of a rule, and so many places of a finding, are shown; --all shows the rest.
-const (
-	mostOfARule  = 3
-	mostOfPlaces = 4
-)
-
-func (t *textual) findings(r *Result, o TextOptions) {
-	hidden := 0
-	seen, more := map[string]int{}, map[string]int{}
-	var rules, assumed []string
-	for _, f := range r.Findings {
-		if !o.All && (f.State != New || f.Severity == lint.Note) {
-			hidden++
-			continue
-		}
-		if seen[f.Rule]++; !o.All && seen[f.Rule] > mostOfARule {
-			if more[f.Rule]++; more[f.Rule] == 1 {
-				rules = append(rules, f.Rule)
-			}
-			continue
-		}
-		t.finding(f, o)
-		for _, a := range f.Assumptions {
-			if !slices.Contains(assumed, a) {
-				assumed = append(assumed, a)
-			}
-		}
-	}
-	for _, id := range rules {
-		rule, _ := lint.RuleOf(id)
-		t.line("%d more of %s (%s).", more[id], id, rule.Title)
-	}
-	if hidden > 0 {
-		t.line("%s not shown: notes, what the baseline has, and what files accept.", count(hidden, "finding"))
-	}
-	if hidden+len(rules) > 0 {
-		t.line("--all shows all.")
-	}
-	if len(assumed) > 0 {
-		t.line("These rest on: %s.", strings.Join(assumed, "; "))
-	}
-	if len(r.Findings) > 0 {
-		t.line("")
-	}
-}
-
-func (t *textual) finding(f Finding, o TextOptions) {
-	t.line("%s: %s %s: %s", place(f), f.Severity, f.Rule, f.Message)
-	for i, rel := range f.Related {
-		if i == mostOfPlaces && !o.All {
-			t.line("    and %s more", count(len(f.Related)-i, "place"))
-			break
-		}
-		t.line("    %s: %s", rel.At, rel.Text)
-	}
-	if f.Fix != "" {
-		t.line("    fix: %s", f.Fix)
-	}
-	switch f.State {
-	case Known:
-		t.line("    known: it stands in the baseline")
-	case Suppressed:
-		t.line("    accepted: %s", f.Reason)
 	}
 }
 

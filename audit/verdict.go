@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/abate-go/abate/lint"
 	"github.com/abate-go/abate/sim"
-	"github.com/abate-go/abate/sim/scenario"
 	"github.com/abate-go/abate/topology"
 )
 
@@ -38,7 +36,7 @@ type Outage struct {
 // SimulateOptions says what is played.
 type SimulateOptions struct {
 	Outage  time.Duration // how long a service fails; 0 means 30 s
-	Runs    int           // for each variant; 0 means 10
+	Runs    int           // at most, for each variant; 0 means 10. Five that all collapse are enough
 	Rate    float64       // requests/s at roots whose rate no file says; 0 means AssumedRate
 	Service string        // the only service that fails; empty means each that others call, the worst first
 	Most    int           // services at most; 0 means 3
@@ -96,72 +94,28 @@ func (r *Result) dependencies(only string) []string {
 // ways are how a service may fail in an outage that is played.
 var ways = []topology.Outcome{topology.Hang, topology.Refused, topology.S503}
 
-// fewRuns are enough to see which way of failing does most harm.
-const fewRuns = 2
-
-// play plays each way of failing a few times, and then the one that does most harm as configured as often as is asked.
+// play plays each way of failing a few times, and then the one that does most harm as configured as often as it takes,
+// both as configured and with the changes.
 func (r *Result) play(ctx context.Context, service string, o SimulateOptions) Verdict {
-	var worst Verdict
-	few := o
-	few.Runs = fewRuns
-	for i, way := range ways {
-		v := r.playOne(ctx, service, way, few)
-		if i == 0 || v.Failed == "" && (worst.Failed != "" || v.Before.worseThan(worst.Before)) {
-			worst = v
+	var worst *trial
+	most := cmp.Or(o.Runs, 10)
+	for _, way := range ways {
+		t := r.trial(service, way, o)
+		t.play(ctx, &t.before, min(fewRuns, most))
+		if worst == nil || t.failed == nil && (worst.failed != nil || t.before.outage().worseThan(worst.before.outage())) {
+			worst = t
 		}
 	}
-	if worst.Failed != "" || ctx.Err() != nil {
-		return worst
+	worst.settle(ctx, &worst.before, most)
+	if len(r.Changes) > 0 {
+		worst.settle(ctx, &worst.after, most)
 	}
-	return r.playOne(ctx, service, worst.Outcome, o)
+	return worst.verdict()
 }
 
 func (o Outage) worseThan(other Outage) bool {
 	return cmp.Or(cmp.Compare(o.Collapse.Share, other.Collapse.Share), cmp.Compare(o.Recovery, other.Recovery),
 		cmp.Compare(o.Amplification, other.Amplification)) > 0
-}
-
-func (r *Result) playOne(ctx context.Context, service string, way topology.Outcome, o SimulateOptions) Verdict {
-	v := Verdict{Service: service, Outcome: way}
-	p := Play{Service: service, Fails: way, For: cmp.Or(o.Outage, 30*time.Second), Rate: o.Rate}
-	if len(r.Changes) > 0 {
-		p.Fixed = &r.fixed
-	}
-	text, assumed, err := p.Scenario(r.Form)
-	v.Scenario, v.Assumed = text, assumed
-	if err != nil {
-		v.Failed = err.Error()
-		return v
-	}
-	s, err := scenario.Parse("outage-of-"+service+".yaml", text)
-	if err != nil {
-		v.Failed = "the scenario cannot be played: " + strings.ReplaceAll(err.Error(), "\n", "; ")
-		return v
-	}
-	result, err := sim.Run(ctx, s, sim.Options{Runs: cmp.Or(o.Runs, 10), Exactly: true})
-	if err != nil {
-		v.Failed = err.Error()
-		return v
-	}
-	v.Before = outage(&result.Variants[0], service)
-	if len(result.Variants) > 1 {
-		after := outage(&result.Variants[1], service)
-		v.After = &after
-	}
-	return v
-}
-
-func outage(v *sim.VariantResult, service string) Outage {
-	o := Outage{Runs: v.Runs, Collapse: v.Collapse, Recovery: -1}
-	if n := len(v.Recovery); n > 0 {
-		o.Recovered, o.Recovery = n, v.Recovery[n/2]
-	}
-	for _, m := range v.Measures {
-		if m.Name == "amplification("+service+", during)" {
-			o.Amplification = m.Mean
-		}
-	}
-	return o
 }
 
 // String is the outage in words: "collapses in 94 % of 20 runs; 71.8 attempts for a request".

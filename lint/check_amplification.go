@@ -111,9 +111,9 @@ func (r *run) proved(l loudest, path bool) {
 				"tries %s; with Abate, retryOwner: nearest does it", name(cause), triesText(n))
 		}
 	}
-	one.Message = fmt.Sprintf("one request %s can become %s at %s while that fails with %s%s; the limit is %s",
+	one.Message = fmt.Sprintf("one request %s can become %s at %s while that %s%s; the limit is %s",
 		l.r.at(),
-		upTo(l.r.Proved), l.b.Service, outcomes(l.b.Outcomes), way, number(r.o.MaxAmplification))
+		upTo(l.r.Proved), l.b.Service, fails(l.b.Outcomes), way, number(r.o.MaxAmplification))
 	if l.r.Mean < l.r.Proved/1.5 {
 		one.Message += fmt.Sprintf(" (the budgets keep the average to %s)", number(l.r.Mean))
 		if l.r.Mean <= r.o.MaxAmplification {
@@ -168,6 +168,15 @@ func (b RootBound) at() string {
 		return "in front of " + b.Root
 	}
 	return "at " + b.Root
+}
+
+// fails says how a service fails. A code of gRPC may be one that few layers repeat, so that only some of those between
+// are on the path.
+func fails(all []topology.Outcome) string {
+	if slices.ContainsFunc(all, func(o topology.Outcome) bool { return !o.GRPC() }) {
+		return "fails with " + outcomes(all)
+	}
+	return "answers gRPC's " + outcomes(all) + ", which the layers named here repeat"
 }
 
 // outcomes names the first few of a bound's.
@@ -266,9 +275,9 @@ func (r *run) unproved(l loudest, path bool) {
 			}
 		}
 	}
-	if one.Message = fmt.Sprintf("one request %s becomes at least %s at %s while that fails with %s, and in the worst "+
+	if one.Message = fmt.Sprintf("one request %s becomes at least %s at %s while that %s, and in the worst "+
 		"case %s%s; the limit is %s", l.r.at(), plural(int(l.r.Proved), "attempt", "attempts"), l.b.Service,
-		outcomes(l.b.Outcomes),
+		fails(l.b.Outcomes),
 		upTo(l.r.Worst), way, number(r.o.MaxAmplification)); !l.r.Known {
 		one.Message += "; a value on the way is not known, and counts as the least here"
 	}

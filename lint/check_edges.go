@@ -163,8 +163,8 @@ func (r *run) capacity() {
 			at = s.At
 		}
 		r.report(Finding{Rule: "F105", At: at, Subject: "load of " + s.Name, Effect: w.rate / c,
-			Message: fmt.Sprintf("while %s fails with %s, %.0f attempts per second can reach it, %s times what arrives "+
-				"outside of an outage, and it can do %.0f: it stays down after the fault is gone", s.Name, outcomes(w.how), w.rate,
+			Message: fmt.Sprintf("while %s %s, %.0f attempts per second can reach it, %s times what arrives "+
+				"outside of an outage, and it can do %.0f: it stays down after the fault is gone", s.Name, fails(w.how), w.rate,
 				number(w.rate/max(r.g.rate[v], 1e-9)), c),
 			Fix: "add a retry budget or fewer tries above it; play the outage with abate sim", Assumptions: rates(s)})
 	}

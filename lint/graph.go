@@ -75,7 +75,7 @@ func (g *graph) service(name string, at topology.Position) int {
 func slots(layers []topology.Layer) (out [][]*topology.Layer) {
 	for i := range layers {
 		l := &layers[i]
-		if local(l) {
+		if Local(l) {
 			continue
 		}
 		if n := len(out); n > 0 && alternatives(out[n-1][0], l) {
@@ -87,9 +87,9 @@ func slots(layers []topology.Layer) (out [][]*topology.Layer) {
 	return out
 }
 
-// local reports whether a layer is a sidecar that only connects to its own application again: what it repeats was not
+// Local reports whether a layer is a sidecar that only connects to its own application again: what it repeats was not
 // sent and never leaves the pod, so it loads nobody. Istio has it everywhere.
-func local(l *topology.Layer) bool {
+func Local(l *topology.Layer) bool {
 	if l.Kind != topology.SidecarIn || l.PerTry.Or(0) > 0 || l.Overall.Or(0) > 0 {
 		return false
 	}

@@ -1,7 +1,7 @@
 // Package awssdk reads how often the SDKs of AWS try: AWS_RETRY_MODE and AWS_MAX_ATTEMPTS in the environment of
 // programs (workloads of Kubernetes, compose files, task definitions of ECS, functions in templates of SAM and
-// CloudFormation, in serverless.yml and in Terraform), and the profiles of the file ~/.aws/config. What a program sets
-// for a client in its code it does not see.
+// CloudFormation, in serverless.yml and in Terraform), files of variables (.env), and the profiles of the file
+// ~/.aws/config. What a program sets for a client in its code it does not see.
 package awssdk
 
 import (
@@ -28,22 +28,25 @@ var profile = regexp.MustCompile(`(?m)^\[(?:default|profile [^\]\n]+)\][ \t]*\r?
 
 var setting = regexp.MustCompile(`(?m)^[ \t]*(?:max_attempts|retry_mode)[ \t]*=`)
 
-// Recognise reports whether a document has such settings: a workload whose environment has one of the variables, or a
-// file with profiles.
+// Recognise reports whether a document has such settings: a workload whose environment has one of the variables, a file
+// of variables that has, or a file with profiles.
 func Recognise(d source.Document) bool {
 	if d.Root.Exists() {
 		return len(clients(d.Root)) > 0
 	}
-	return !d.Prose() && profile.Match(d.Data) && setting.Match(d.Data)
+	return !d.Prose() && profile.Match(d.Data) && setting.Match(d.Data) || isEnvironment(d.Data)
 }
 
 // Read returns the calls of AWS that the documents set something for.
 func Read(docs []source.Document, _ source.Assume) topology.Form {
 	var r reader
 	for i := range docs {
-		if d := &docs[i]; d.Root.Exists() {
+		switch d := &docs[i]; {
+		case d.Root.Exists():
 			r.workload(d)
-		} else {
+		case isEnvironment(d.Data):
+			r.variables(d)
+		default:
 			r.profiles(d)
 		}
 	}

@@ -72,6 +72,7 @@ func TestComposeFilesAndProfilesAreRead(t *testing.T) {
 
 func FuzzSettingsAreReadWithoutAPanic(f *testing.F) {
 	f.Add("[default]\nmax_attempts = 4\n")
+	f.Add("# x\nexport AWS_MAX_ATTEMPTS='4\nAWS_RETRY_MODE= \"\n")
 	f.Add(deployment("{name: AWS_MAX_ATTEMPTS, value: 2}"))
 	f.Fuzz(func(_ *testing.T, text string) {
 		docs, _ := source.YAML("x.yaml", []byte(text))
@@ -81,4 +82,31 @@ func FuzzSettingsAreReadWithoutAPanic(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestFilesOfVariablesAreRead(t *testing.T) {
+	const byDefault = "3 (default of AWS SDKs in mode standard; shop/.env:1:16)"
+	for text, want := range map[string]string{
+		"# of the shop\nAWS_REGION=eu\nAWS_MAX_ATTEMPTS=5\n":    "5 (shop/.env:3:18)",
+		"export AWS_MAX_ATTEMPTS=\"7\" # many\r\n":              "7 (shop/.env:1:26)",
+		"AWS_MAX_ATTEMPTS=2 # few\nAWS_MAX_ATTEMPTS='4'":        "4 (shop/.env:2:19)",
+		"AWS_RETRY_MODE=standard\n":                             byDefault,
+		"AWS_RETRY_MODE=${MODE}\n\nURL=postgres://db/a?b=c#d\n": "unknown (template ${MODE}; shop/.env:1:16)",
+	} {
+		f := read(t, "shop/.env", text)
+		if len(f.Calls) != 1 || f.Calls[0].From != "shop" || f.Calls[0].To != "aws" {
+			t.Fatalf("%q: %s", text, f.YAML())
+		}
+		if got := f.Calls[0].Layers[0].Repeats[0].Tries.String(); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{
+		"#!/bin/sh\nAWS_MAX_ATTEMPTS=5\nexec app\n", "FROM x\nENV AWS_MAX_ATTEMPTS=5\n", "AWS_REGION=eu\n",
+		"Write this:\nAWS_MAX_ATTEMPTS=5\n",
+	} {
+		if awssdk.Recognise(source.Document{File: "a", Data: []byte(text)}) {
+			t.Errorf("taken for a file of variables: %q", text)
+		}
+	}
 }

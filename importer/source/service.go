@@ -11,8 +11,8 @@ import (
 
 // vague are names of files and folders that say nothing of the service that they configure.
 var vague = []string{"", ".", "/", "..", "-", "app", "application", "bootstrap", "build", "conf", "conf.d", "config",
-	"configs", "default", "deploy", "deployment", "docker", "etc", "files", "haproxy", "http.d", "index", "k8s", "main",
-	"manifests", "nginx", "proxy", "rendered", "resources", "root", "rootfs", "service_config", "serviceconfig",
+	"configs", "default", "deploy", "deployment", "docker", "env", "etc", "files", "haproxy", "http.d", "index", "k8s",
+	"main", "manifests", "nginx", "proxy", "rendered", "resources", "root", "rootfs", "service_config", "serviceconfig",
 	"service-config", "sites-available", "sites-enabled", "snippets", "src", "stdin", "template", "templates"}
 
 // Service returns the name of the service that the text configures: its Owner, or the nearest of its file's name and

@@ -24,6 +24,9 @@ type exchangeOptions struct {
 	policy, out string
 	loss        string
 	failOnLoss  bool
+	noCost      bool
+	strict      bool
+	warnings    []string
 	caller      string
 	assume      assumptions
 	words       []string
@@ -56,7 +59,7 @@ func Exports(next cli.Run, others ...string) cli.Run {
 		all := slices.Clone(others)
 		for _, f := range exporter.Formats {
 			if word == f.Name {
-				return exportFormat(f, args, stdout, stderr)
+				return exportFormat(ctx, f, args, stdout, stderr)
 			}
 			all = append(all, f.Name)
 		}
@@ -71,7 +74,7 @@ func Exports(next cli.Run, others ...string) cli.Run {
 }
 
 // valueless are the flags of "abate export" that take no value.
-var valueless = []string{"h", "help", "fail-on-loss", "only-listed"}
+var valueless = []string{"h", "help", "fail-on-loss", "no-cost", "strict", "only-listed"}
 
 // firstWord returns the first word that is neither a flag nor a flag's value.
 func firstWord(args []string) string {
@@ -87,9 +90,11 @@ func firstWord(args []string) string {
 	return ""
 }
 
-func exportFormat(format exporter.Format, args []string, stdout, stderr io.Writer) int {
+func exportFormat(ctx context.Context, format exporter.Format, args []string, stdout, stderr io.Writer) int {
 	o, err := parseExchange("abate export "+format.Name, args, func(f *flag.FlagSet, o *exchangeOptions) {
 		f.StringVar(&o.policy, "c", "", "")
+		f.BoolVar(&o.noCost, "no-cost", false, "")
+		f.BoolVar(&o.strict, "strict", false, "")
 	})
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, exportFormatHelp())
@@ -108,10 +113,15 @@ func exportFormat(format exporter.Format, args []string, stdout, stderr io.Write
 	if err != nil {
 		return o.failed(err, stderr)
 	}
-	text, losses, err := audit.Export(format, importer.File{Name: o.policy, Data: data}, urls)
+	policy := importer.File{Name: o.policy, Data: data}
+	text, losses, err := audit.Export(format, policy, urls)
+	if err == nil && !o.noCost {
+		err = audit.AddCosts(ctx, format, policy, urls, losses)
+	}
 	if err != nil {
 		return o.failed(err, stderr)
 	}
+	o.warnings = audit.Warnings(format.Name, losses)
 	return o.finish(text, losses, stdout, stderr)
 }
 
@@ -127,6 +137,8 @@ func exportFormatHelp() string {
   -o FILE          write there instead of to standard output
   --loss FILE      write the loss report as JSON; without it what is lost is said on standard error
   --fail-on-loss   exit with 1 if a setting is not exact in what was written
+  --strict         exit with 1 if what was written repeats POST and PATCH where the policy does not
+  --no-cost        do not play in the simulator what the losses cost
   -h, --help       print this
 
 What was written is read again by the importer of the format, and compared: what came back the same
@@ -226,10 +238,13 @@ func (o *exchangeOptions) finish(text []byte, losses []audit.Loss, stdout, stder
 	if err != nil {
 		return o.failed(err, stderr)
 	}
+	for _, w := range o.warnings {
+		fmt.Fprintf(stderr, "warning: %s\n", w)
+	}
 	if o.loss == "" {
 		fmt.Fprint(stderr, audit.LossText(losses))
 	}
-	if o.failOnLoss && audit.Lossy(losses) {
+	if o.failOnLoss && audit.Lossy(losses) || o.strict && len(o.warnings) > 0 {
 		return 1
 	}
 	return 0

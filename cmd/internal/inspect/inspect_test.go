@@ -149,6 +149,15 @@ func TestExportAndImportSayWhatIsLost(t *testing.T) {
 		`"dropped"`) {
 		t.Errorf("exit code %d, %s, %v, %s", code, errs, err, data)
 	}
+	code, _, errs = run(export, "istio", "-c", path, "--strict")
+	if first, _, _ := strings.Cut(errs, "\n"); code != 1 || !strings.HasPrefix(first, "warning: istio repeats POST") ||
+		!strings.Contains(errs, "    as exported: ") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	code, _, errs = run(export, "envoy", "-c", path, "--strict", "--no-cost")
+	if code != 0 || strings.Contains(errs, "warning") || strings.Contains(errs, "as exported") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
 	if code, _, errs := run(export, "envoy", "extra"); code != 2 || !strings.Contains(errs, "-c FILE is missing") ||
 		!strings.Contains(errs, `"extra" is one word too many`) {
 		t.Errorf("exit code %d, %s", code, errs)
