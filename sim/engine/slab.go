@@ -1,37 +1,18 @@
 package engine
 
-import "math/bits"
-
 // A slab keeps entities that come and go by the million in few large pieces of memory. They never move; an index names
 // one, and its generation says whether it is still the same. Generations lie together, so that to find out that an
 // event came too late touches nothing else.
-//
-// Neighbours are given out one after the other, by blocks. What begins together ends together where time limits decide,
-// so a storm goes through memory from one end of a block to the other, which processors see coming.
 type slab[T any] struct {
 	chunks      []*[chunkSize]T // arrays: their bounds need no check
 	generations []uint32        // odd while in use
-	blocks      []block         // of 64 entities each
-	now         uint64          // of the block that is being given out: those that are left
-	first       uint32          // its first index
-	open        []uint32        // blocks that have many free ones, the last opened last
-	fresh       uint32          // the first index that has never been given out, nor is about to be
-}
-
-// block are 64 neighbours.
-type block struct {
-	free  uint64
-	count uint8 // of those free
-	open  bool  // is among those to be given out
+	free        []uint32
+	fresh       uint32 // the first index that has never been given out
 }
 
 const (
 	chunkBits = 12
 	chunkSize = 1 << chunkBits
-
-	blockBits = 6
-	blockSize = 1 << blockBits
-	openFrom  = 16 // free ones that open a block
 
 	generationMask = 1<<24 - 1 // as many bits as an event carries
 )
@@ -50,31 +31,19 @@ func (s *slab[T]) is(i, generation uint32) bool {
 
 // get takes a free entity. It has the values of its former life, if it had one.
 func (s *slab[T]) get() (uint32, *T) {
-	if s.now == 0 {
-		s.turn()
+	var i uint32
+	if last := len(s.free) - 1; last >= 0 {
+		i = s.free[last]
+		s.free = s.free[:last]
+	} else {
+		if i = s.fresh; int(i) == len(s.generations) {
+			s.chunks = append(s.chunks, new([chunkSize]T))
+			s.generations = append(s.generations, make([]uint32, chunkSize)...)
+		}
+		s.fresh++
 	}
-	i := s.first + uint32(bits.TrailingZeros64(s.now))
-	s.now &= s.now - 1
 	s.generations[i]++
 	return i, s.at(i)
-}
-
-// turn goes to the next block.
-func (s *slab[T]) turn() {
-	if last := len(s.open) - 1; last >= 0 {
-		n := s.open[last]
-		s.open = s.open[:last]
-		s.first, s.now = n<<blockBits, s.blocks[n].free
-		s.blocks[n] = block{}
-		return
-	}
-	if int(s.fresh) == len(s.generations) {
-		s.chunks = append(s.chunks, new([chunkSize]T))
-		s.generations = append(s.generations, make([]uint32, chunkSize)...)
-		s.blocks = append(s.blocks, make([]block, chunkSize/blockSize)...)
-	}
-	s.first, s.now = s.fresh, 1<<blockSize-1
-	s.fresh += blockSize
 }
 
 // put gives an entity back.
@@ -83,12 +52,7 @@ func (s *slab[T]) put(i uint32) {
 		panic("engine: an entity was given back twice")
 	}
 	s.generations[i]++
-	b := &s.blocks[i>>blockBits]
-	b.free |= 1 << (i % blockSize)
-	if b.count++; b.count >= openFrom && !b.open {
-		b.open = true
-		s.open = append(s.open, i>>blockBits)
-	}
+	s.free = append(s.free, i)
 }
 
 // renew makes events for the entity that are still on their way do nothing.
@@ -106,6 +70,5 @@ func (s *slab[T]) each(visit func(i uint32, value *T)) {
 // emptied is the slab with all entities free, keeping its memory. Indices are given out as by a new slab.
 func (s *slab[T]) emptied() slab[T] {
 	clear(s.generations[:s.fresh])
-	clear(s.blocks)
-	return slab[T]{chunks: s.chunks, generations: s.generations, blocks: s.blocks, open: s.open[:0]}
+	return slab[T]{chunks: s.chunks, generations: s.generations, free: s.free[:0]}
 }
