@@ -208,3 +208,26 @@ func TestAFailureWithoutATextOpensTheCircuitAllTheSame(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestFailuresOfATerseCallerAreNotWrittenDown(t *testing.T) {
+	g := brittle(t)
+	under := make([]core.Call, 4)
+	for i := range under {
+		under[i].Caller = core.Terse
+		g.Begin(&under[i], 0, core.NoDeadline)
+	}
+	_ = one(t, g, 0, errors.New("connection reset"))
+	_ = one(t, g, 1, errors.New("connection refused"))
+	late := abate.Outcome{Class: abate.Failure, Err: errors.New("broken pipe")}
+	next := 0
+	if n := testing.AllocsPerRun(len(under)-1, func() {
+		under[next].AttemptDone(2, 0, late)
+		next++
+	}); n != 0 {
+		t.Errorf("%v allocations for a text that nobody reads", n)
+	}
+	const want = "orders-db: circuit open, call refused (consecutive failures, the last: connection refused)"
+	if err := one(t, g, 3, nil); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -25,13 +25,13 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 	// After the others: what follows from a change of state may end in a panic of Policy.Rand.
 	switch {
 	case s.observer != nil:
-		s.recordedSeen(now, a, o, c.Caller.verdict(class, left, c.attempts == 1))
+		s.recordedSeen(now, a, o, c.Caller.verdict(class, left, c.attempts == 1), c.Caller)
 	case s.breaker == nil:
 	case class == Success && !o.Unfinished:
 		a.asked &^= askedBreaker
 		s.breaker.Record(now, a.permit, breaker.Success)
 	default:
-		s.recorded(now, a, o, c.Caller.verdict(class, left, c.attempts == 1))
+		s.recorded(now, a, o, c.Caller.verdict(class, left, c.attempts == 1), c.Caller)
 	}
 }
 
@@ -70,16 +70,16 @@ func learn(now time.Duration, c *Call, a *attemptCopy, class Class) {
 }
 
 // recordedSeen is recorded for a guard with an observer, which hears of the end whatever becomes of Policy.Rand.
-func (s *settings) recordedSeen(now time.Duration, a *attemptCopy, o *Outcome, r breaker.Result) {
+func (s *settings) recordedSeen(now time.Duration, a *attemptCopy, o *Outcome, r breaker.Result, by Caller) {
 	defer s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: now - a.start,
 		Err: o.Err})
 	if s.breaker != nil {
-		s.recorded(now, a, o, r)
+		s.recorded(now, a, o, r, by)
 	}
 }
 
 // recorded tells the breaker what an attempt came to. Of a success whose answer goes on it hears the end later.
-func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, result breaker.Result) {
+func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, result breaker.Result, by Caller) {
 	if a.asked&askedBreaker != 0 {
 		a.asked &^= askedBreaker
 		if result == breaker.Success && o.Unfinished {
@@ -90,7 +90,7 @@ func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, resul
 		s.breaker.Record(now, a.permit, result)
 	}
 	failed := result == breaker.Failure || result == breaker.Costly
-	if failed && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
+	if failed && o.Err != nil && by&Terse == 0 && s.breaker.State() == breaker.Open && !s.shadowed() {
 		s.opening.failed(o.Err)
 	}
 }

@@ -25,7 +25,8 @@ const (
 	// Gone: the caller has given the call up. Abort says so to the circuit breaker, if an answer was due.
 	Gone
 	// Terse: nobody reads how the call ended, only why. Step.Err of a call that the policy ends is the reason itself,
-	// where it would be an *Error, and costs no memory.
+	// where it would be an *Error, and costs no memory. What its attempts fail with while the circuit is open is not
+	// written down for those whom the circuit refuses.
 	Terse
 )
 

@@ -254,7 +254,7 @@ func (cs *calls) deliver(ai uint32, end EndKind) {
 	}
 	cs.release(a, end, outcome.Class)
 	tr.attempts.put(ai)
-	cs.press(c, &w.edges[c.edge], tr.tasks.at(c.task).inst)
+	cs.press(c, &w.edges[c.edge], c.inst)
 	cs.take(ci, c.AttemptDone(time.Duration(w.now), copy, outcome))
 }
 

@@ -16,7 +16,7 @@
 //     how things end and what that looks like to who asked (failure.go), the measures that expectations name (value.go;
 //     lasting.go for collapse and recovery), and who writes it down (recorder.go, detail.go, trace.go, family.go).
 //   - Traffic: requests, calls and attempts under way, and what layers say to each other of attempts that are left
-//     (traffic.go, tree.go, in slabs), and what chance does to them (chance.go).
+//     (traffic.go, tree.go, in slabs and herds), and what chance does to them (chance.go).
 //   - Servers: replicas with queues, workers and faults at work (replica.go, line.go), gates (gate.go) and the limits
 //     that they share (fleetlimit.go), and how a request moves through them (server.go, handshake.go, ready.go), also
 //     one that nobody waits for (given.go).

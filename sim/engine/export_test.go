@@ -53,3 +53,18 @@ func (e *Engine) Unsettled() (n int) {
 	})
 	return n
 }
+
+// Herd is one of numbers.
+type Herd struct{ h herd[int] }
+
+// Get takes a free one and returns its index.
+func (h *Herd) Get() uint32 { i, _ := h.h.get(); return i }
+
+// Put gives it back.
+func (h *Herd) Put(i uint32) { h.h.put(i) }
+
+// Room is for how many the herd has been used.
+func (h *Herd) Room() int { return int(h.h.fresh) }
+
+// Empty makes all of them free.
+func (h *Herd) Empty() { h.h = h.h.emptied() }

@@ -17,7 +17,7 @@ import (
 // declare, and what its own line does.
 var rooms = [][]string{
 	{"doc.go"},
-	{"slab.go"}, {"line.go"}, {"load.go"}, {"topology.go"}, {"world.go"},
+	{"slab.go"}, {"herd.go"}, {"line.go"}, {"load.go"}, {"topology.go"}, {"world.go"},
 	{"histogram.go"},
 	{"record.go", "topicrecord.go", "worldrecord.go", "sessionrecord.go", "classrecord.go", "worldvalue.go", "value.go",
 		"lasting.go", "blank.go"},

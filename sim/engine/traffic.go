@@ -14,8 +14,8 @@ import (
 type traffic struct {
 	world    *world
 	tasks    slab[task]
-	calls    slab[call]
-	attempts slab[attempt]
+	calls    herd[call]
+	attempts herd[attempt]
 	asides   slab[aside]   // of calls
 	trees    trees         // of tasks
 	pending  int           // requests of fleets that have not ended, and messages that are not done
