@@ -151,10 +151,10 @@ func allocatesNothing(t *testing.T, l *loop) {
 	}
 }
 
-// allocations returns how often a function allocates that is run many times. Less than one is none: deadlines on sockets
-// are renewed a few times a second, and pools are emptied by the garbage collector. On a busy machine each run is long
-// enough for one of these, or for what another test has left. What the function does itself shows in every pass, so
-// the best of five counts.
+// allocations returns how often a function allocates that is run many times. Less than one is none: deadlines on
+// sockets are renewed a few times a second, and pools are emptied by the garbage collector. On a busy machine each run
+// is long enough for one of these, or for what another test has left. What the function does itself shows in every
+// pass, so the best of five counts.
 func allocations(runs int, run func()) float64 {
 	least := math.Inf(1)
 	for pass := 0; pass < 5 && least >= 1; pass++ {
