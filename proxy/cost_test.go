@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bytes"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -145,11 +146,21 @@ func allocatesNothing(t *testing.T, l *loop) {
 	for range 100 {
 		l.once(t)
 	}
-	// Deadlines on sockets are renewed a few times a second, and pools are emptied by the garbage collector: less than
-	// one.
-	if n := testing.AllocsPerRun(2000, func() { l.once(t) }); n >= 1 {
+	if n := allocations(2000, func() { l.once(t) }); n >= 1 {
 		t.Errorf("a request allocates %v times", n)
 	}
+}
+
+// allocations returns how often a function allocates that is run many times. Less than one is none: deadlines on
+// sockets are renewed a few times a second, and pools are emptied by the garbage collector. On a busy machine each run
+// is long enough for one of these, or for what another test has left. What the function does itself shows in every
+// pass, so the best of five counts.
+func allocations(runs int, run func()) float64 {
+	least := math.Inf(1)
+	for pass := 0; pass < 5 && least >= 1; pass++ {
+		least = min(least, testing.AllocsPerRun(runs, run))
+	}
+	return least
 }
 
 // BenchmarkRequest is a request through the proxy, with a share of calls recorded. The processor's time is what counts:

@@ -93,7 +93,7 @@ func TestAGRPCCallAllocatesNothing(t *testing.T) {
 	for range 200 {
 		l.once(t)
 	}
-	if n := testing.AllocsPerRun(1000, func() { l.once(t) }); n >= 1 {
+	if n := allocations(1000, func() { l.once(t) }); n >= 1 {
 		t.Errorf("%v allocations a call", n)
 	}
 }

@@ -74,7 +74,7 @@ func TestAnAdmittedRequestAllocatesNothing(t *testing.T) {
 	for range 100 {
 		l.once(t)
 	}
-	if n := testing.AllocsPerRun(2000, func() { l.once(t) }); n >= 1 {
+	if n := allocations(2000, func() { l.once(t) }); n >= 1 {
 		t.Errorf("an admitted request allocates %v times", n)
 	}
 }
@@ -88,7 +88,7 @@ func TestARefusedRequestAllocatesNothing(t *testing.T) {
 	for range 100 {
 		l.refused(t)
 	}
-	if n := testing.AllocsPerRun(2000, func() { l.refused(t) }); n >= 1 {
+	if n := allocations(2000, func() { l.refused(t) }); n >= 1 {
 		t.Errorf("a refused request allocates %v times", n)
 	}
 }

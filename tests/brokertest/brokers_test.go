@@ -3,9 +3,10 @@ package brokertest_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
-	"net"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/abate-go/abate/adapter/abatekafka/embedded"
+	"github.com/abate-go/abate/internal/loopback"
 	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/internal/needs/kafka"
 )
@@ -40,10 +42,26 @@ type fake struct {
 	config embedded.Config
 }
 
-// eachBroker runs a test on the embedded broker, and on a real one. Both are shared or kept in memory: a test that
-// kills its broker uses eachBrokerOfItsOwn.
+// TestMain runs three times as many tests at once as there are processors, unless -parallel says otherwise: they wait
+// most of the time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
+	m.Run()
+}
+
+// eachBroker runs a test on the embedded broker, and on a real one, beside other tests. Both are shared or kept in
+// memory: a test that kills its broker uses eachBrokerOfItsOwn.
 func eachBroker(t *testing.T, fn func(t *testing.T, b broker)) {
 	t.Helper()
+	needs.Whole(t) // most of the time of these tests is waiting
+	t.Parallel()
 	each(t, false, nil, fn)
 }
 
@@ -51,12 +69,13 @@ func eachBroker(t *testing.T, fn func(t *testing.T, b broker)) {
 // more are lines of the real one's configuration.
 func eachBrokerOfItsOwn(t *testing.T, fn func(t *testing.T, b broker), more ...string) {
 	t.Helper()
+	needs.Whole(t)
+	t.Parallel()
 	each(t, true, more, fn)
 }
 
 func each(t *testing.T, own bool, more []string, fn func(t *testing.T, b broker)) {
 	t.Helper()
-	needs.Whole(t) // most of the time of these tests is waiting
 	t.Run("embedded", func(t *testing.T) {
 		fn(t, newFake(t, own))
 	})
@@ -68,18 +87,18 @@ func each(t *testing.T, own bool, more []string, fn func(t *testing.T, b broker)
 func newFake(t *testing.T, own bool) broker {
 	t.Helper()
 	f := &fake{}
+	var err error
 	if own {
 		f.config.Dir = t.TempDir()
+		if f.config.Port, err = loopback.Port(); err != nil { // which nobody takes while the broker is down
+			t.Fatal(err)
+		}
 	}
-	var err error
 	if f.Broker, err = embedded.Start(f.config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	addr := f.Addresses()[0]
-	_, port, _ := net.SplitHostPort(addr)
-	f.config.Port, _ = strconv.Atoi(port)
-	return broker{name: "embedded", addr: addr, fake: f, own: own}
+	return broker{name: "embedded", addr: f.Addresses()[0], fake: f, own: own}
 }
 
 // newReal returns the real broker of this process, or one for this test only.
@@ -116,15 +135,17 @@ func (b broker) kill(t testing.TB) {
 // restart starts a broker that was killed, on its port and with its data, and waits until it answers.
 func (b broker) restart(t testing.TB) {
 	t.Helper()
-	var err error
 	if b.real != nil {
-		err = b.real.Restart()
-	} else {
-		b.fake.Broker, err = embedded.Start(b.fake.config)
+		if err := b.real.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
+	again, err := embedded.Start(b.fake.config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.fake.Broker = again
 }
 
 // client returns a client that is closed at the end of the test.

@@ -137,9 +137,6 @@ func often(p point) int64 {
 // all points, or through some of them.
 func crashes(t *testing.T, some bool, each func(*testing.T, func(*testing.T, broker)),
 	round func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) int) {
-	if !testing.Short() { // with it, eachBroker does
-		t.Parallel() // they wait most of the time
-	}
 	rounds := crashRounds(t)
 	each(t, func(t *testing.T, b broker) {
 		for _, exactlyOnce := range []bool{false, true} {

@@ -28,6 +28,9 @@ func newChain(t *testing.T, b broker, partitions int) chain {
 	return c
 }
 
+// group is the consumer group that failed at the chain's letters: no other test has a member in it.
+func (c chain) group() string { return "billing-" + c.main }
+
 // desk opens the dead letters.
 func (c chain) desk(t *testing.T, more ...func(*dlq.Config)) *dlq.Desk {
 	t.Helper()
@@ -55,7 +58,7 @@ func (c chain) failed(n int, partition int32, class, message string) *kgo.Record
 		Original:      letter.Place{Topic: c.main, Partition: partition, Offset: int64(n)},
 		Timestamp:     time.UnixMilli(1760000000000 + int64(n)),
 		TimestampType: "CreateTime",
-		Group:         "billing",
+		Group:         c.group(),
 		Failures:      4,
 		First:         time.UnixMilli(1760000001000),
 		Last:          time.UnixMilli(1760002000000),

@@ -24,7 +24,7 @@ func (c chain) consuming(t *testing.T, handle abatekafka.Handler) (stop func()) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	consumer := &abatekafka.Consumer{Brokers: []string{c.addr}, Group: "billing", Topics: []string{c.main}, Guard: guard,
+	consumer := &abatekafka.Consumer{Brokers: []string{c.addr}, Group: c.group(), Topics: []string{c.main}, Guard: guard,
 		Redelivery: redelivery.Config{Tiers: []time.Duration{time.Minute}, DLTRetention: 24 * time.Hour}.Always(),
 		Handler:    handle, Replication: 1,
 		Options: []kgo.Opt{kgo.FetchMaxWait(20 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}}
@@ -49,7 +49,7 @@ func TestReplayToATopicThatNobodyReadsSaysSo(t *testing.T) {
 		d := c.desk(t)
 		p := replay(t, d, dlq.Replay{Filter: dlq.All(), Rate: 10_000, Settle: 50 * time.Millisecond})
 		if p.Phase != dlq.Stopped || p.Sent != 1 || p.Handled != 0 || p.Back != 0 || p.Waiting != 1 ||
-			!strings.Contains(p.Why, "1 still waiting for group billing") ||
+			!strings.Contains(p.Why, "1 still waiting for group "+c.group()) ||
 			!strings.Contains(p.Why, "nobody reads it") {
 			t.Fatalf("%+v", p)
 		}
@@ -113,7 +113,7 @@ func TestReplayWaitsForAGroupThatStandsStillAsLongAsItIsTold(t *testing.T) {
 		p := replay(t, d, dlq.Replay{Filter: dlq.All(), Rate: 10_000, Settle: time.Millisecond, Patience: 3 * time.Second})
 		close(hold)
 		if p.Phase != dlq.Stopped || p.Sent != 3 || p.Handled != 1 || p.Waiting != 2 ||
-			!strings.Contains(p.Why, "still waiting for group billing") {
+			!strings.Contains(p.Why, "still waiting for group "+c.group()) {
 			t.Errorf("%+v", p)
 		}
 	})

@@ -29,7 +29,7 @@ func (c chain) commits(t *testing.T, group string, offset int64) {
 func (c chain) failedAgain(partition int32, offset int64) *kgo.Record {
 	l := letter.Letter{
 		Original:     letter.Place{Topic: c.main, Partition: 0, Offset: 0},
-		Group:        "billing",
+		Group:        c.group(),
 		Failures:     1,
 		Class:        "error",
 		Reason:       "retry",
@@ -65,7 +65,7 @@ func TestLettersThatWentToATopicThatWasMadeAnewAreNotCalledHandled(t *testing.T)
 				return err == nil && resp.Err == nil
 			})
 			c.produce(t, c.main, kgo.StringRecord("1"), kgo.StringRecord("2"), kgo.StringRecord("3"))
-			c.commits(t, "billing", 3)
+			c.commits(t, c.group(), 3)
 		}
 		p := replay(t, d, dlq.Replay{
 			Filter: dlq.All(), Rate: 10_000, Settle: patience, Patience: patience, Progress: whenSettling(makeAnew),
@@ -78,7 +78,7 @@ func TestLettersThatWentToATopicThatWasMadeAnewAreNotCalledHandled(t *testing.T)
 		// What is gone stops no replay a second time, and is never called handled.
 		left := replay(t, c.desk(t),
 			dlq.Replay{Resume: p.ID, Rate: 10_000, Settle: time.Millisecond, Progress: whenSettling(func() {
-				c.commits(t, "billing", 6)
+				c.commits(t, c.group(), 6)
 			})})
 		if left.Sent != 4 || left.Gone != 1 || left.Handled+left.Waiting != 3 || left.Phase == dlq.Done && left.Why == "" {
 			t.Errorf("resumed: %+v", left)
@@ -102,7 +102,7 @@ func TestFailuresInAPartitionThatWasAddedMeanwhileAreSeen(t *testing.T) {
 				return err == nil && ends.Error() == nil && len(ends[retry]) == 2
 			})
 			c.produce(t, retry, c.failedAgain(1, 0))
-			c.commits(t, "billing", 1)
+			c.commits(t, c.group(), 1)
 		}
 		p := replay(t, c.desk(t), dlq.Replay{
 			Filter: dlq.All(), Settle: patience, Patience: patience, MaxFailures: 1, Progress: whenSettling(raise),
@@ -132,7 +132,7 @@ func TestResumedReplaySeesFailuresWhateverTheClocksOfConsumersSay(t *testing.T) 
 		again := c.failedAgain(0, 0)
 		again.Timestamp = time.Now().Add(-time.Hour)
 		c.produce(t, retry, again)
-		c.commits(t, "billing", 1)
+		c.commits(t, c.group(), 1)
 		p = replay(t, d, dlq.Replay{Resume: p.ID, Settle: patience, Patience: patience, MaxFailures: 1})
 		if p.Phase != dlq.Done || p.Sent != 1 || p.Back != 1 || p.Handled != 0 {
 			t.Errorf("%+v", p)
@@ -193,7 +193,7 @@ func TestFailuresInRetryTopicsOfAnyNameAreSeen(t *testing.T) {
 		p := replay(t, c.desk(t), dlq.Replay{Filter: dlq.All(), Settle: patience, Patience: patience, MaxFailures: 1,
 			Progress: whenSettling(func() {
 				c.produce(t, later, c.failedAgain(0, 0))
-				c.commits(t, "billing", 1)
+				c.commits(t, c.group(), 1)
 			})})
 		if p.Phase != dlq.Done || p.Sent != 1 || p.Back != 1 || p.Handled != 0 {
 			t.Errorf("%+v", p)
@@ -220,7 +220,7 @@ func TestFailuresBehindAnOpenTransactionAreNotCalledHandled(t *testing.T) {
 		p := replay(t, d, dlq.Replay{Filter: dlq.All(), Settle: patience, Patience: time.Second, MaxFailures: 1,
 			Progress: whenSettling(func() {
 				c.produce(t, retry, c.failedAgain(0, 0))
-				c.commits(t, "billing", 1)
+				c.commits(t, c.group(), 1)
 			})})
 		if p.Phase != dlq.Pending || p.Sent != 1 || p.Handled != 0 || p.Back != 0 || p.Waiting != 1 ||
 			!strings.Contains(p.Why, retry+"/0 is not readable to its end") {

@@ -75,7 +75,7 @@ func TestMessageThatFailsAgainAfterItsReplayIsNoTwin(t *testing.T) {
 		if first, _ := letter.Read(c.failed(0, 0, "", "")); l.Identity != first.Identity {
 			t.Errorf("replayed as %s, it was %s", l.Identity, first.Identity)
 		}
-		l.Group, l.Failures, l.Original = "billing", 4, letter.Place{Topic: c.main, Partition: 0, Offset: sent.Offset}
+		l.Group, l.Failures, l.Original = c.group(), 4, letter.Place{Topic: c.main, Partition: 0, Offset: sent.Offset}
 		c.produce(t, c.dead, &kgo.Record{Key: sent.Key, Value: sent.Value, Headers: l.AppendHeaders(nil, letter.Abate)})
 		left := every(t, d, dlq.All())
 		if len(left) != 1 || left[0].Letter.Replays != 1 || left[0].Letter.Identity == (letter.Identity{}) {

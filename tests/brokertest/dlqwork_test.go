@@ -422,7 +422,7 @@ func TestLineThatWasGivenAValueIsReplayedWithIt(t *testing.T) {
 		c := newChain(t, b, 1)
 		c.produce(t, c.main, &kgo.Record{Key: []byte("k"), Value: []byte("too large and wrong")})
 		is := letter.IdentityOf(c.everything(t, c.main)[0])
-		l := letter.Letter{Original: is.At, Identity: is, Group: "billing", Failures: 4, Class: "error", Reason: "exhausted",
+		l := letter.Letter{Original: is.At, Identity: is, Group: c.group(), Failures: 4, Class: "error", Reason: "exhausted",
 			Pointer: true}
 		c.produce(t, c.dead, &kgo.Record{Key: []byte("k"), Headers: l.AppendHeaders(nil, letter.Abate)})
 		d := c.desk(t)

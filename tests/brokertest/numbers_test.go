@@ -18,6 +18,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatekafka"
+	"github.com/abate-go/abate/internal/needs"
 )
 
 // TestNumbers takes the measures that we promise. `make kafka` sets ABATE_KAFKA_NUMBERS: on a real Kafka, at full size,
@@ -40,7 +41,8 @@ func TestNumbers(t *testing.T) {
 		measure(t, newReal(t, true))
 		return
 	}
-	eachBroker(t, measure)
+	needs.Whole(t)
+	each(t, false, nil, measure) // with nothing beside it
 }
 
 // numbers are measures of one broker.

@@ -85,6 +85,7 @@ func TestSpringGivesAChainTheNamesThatWeGiveIt(t *testing.T) {
 	if testing.Short() {
 		return // Spring takes seconds
 	}
+	t.Parallel()
 	b := newReal(t, false)
 	for _, c := range []struct {
 		config redelivery.Config
@@ -122,6 +123,7 @@ func TestSpringRetriesWhatWeFailedAt(t *testing.T) {
 	if testing.Short() {
 		return
 	}
+	t.Parallel()
 	s := shareChain(t, 1, 3, 1500*time.Millisecond)
 	s.theirs.Fail = map[string]int{"order-7": 2}
 	s.theirs.Only = []string{s.chain.Hops[0].Topic, s.chain.Hops[1].Topic, s.chain.DeadLetters}
@@ -187,6 +189,7 @@ func TestWeRetryWhatSpringFailedAtAndSpringReadsOurDeadLetter(t *testing.T) {
 	if testing.Short() {
 		return
 	}
+	t.Parallel()
 	s := shareChain(t, 1, 3, time.Second)
 	s.theirs.Fail = map[string]int{"order-7": 1}
 	s.theirs.Only = []string{s.chain.Topic, s.chain.DeadLetters}
@@ -253,6 +256,7 @@ func TestSpringAndWeShareTheGroupsOfOneChain(t *testing.T) {
 	if testing.Short() {
 		return
 	}
+	t.Parallel()
 	const partitions, messages, attempts = 4, 24, 3
 	s := shareChain(t, partitions, attempts, 500*time.Millisecond)
 	s.theirs.Fail = map[string]int{"*": attempts - 1}
@@ -325,6 +329,7 @@ func TestSpringsOwnDeadLetterIsRead(t *testing.T) {
 	if testing.Short() {
 		return
 	}
+	t.Parallel()
 	s := shareChain(t, 1, 3, 300*time.Millisecond)
 	s.theirs.Fail = map[string]int{"order-7": 99}
 	app := spring.Start(t, s.theirs)
@@ -376,6 +381,7 @@ func TestDeadLetterOfSpringsPlainRecovererIsRead(t *testing.T) {
 	if testing.Short() {
 		return
 	}
+	t.Parallel()
 	s := shareChain(t, 1, 2, time.Second)
 	s.theirs.Attempts = 0 // no retry topics
 	s.theirs.Fail = map[string]int{"order-7": 99}

@@ -97,6 +97,6 @@ func (b *Broker) Close() {
 
 func (b *Broker) unlock() {
 	if b.lock != nil {
-		_ = b.lock.Close() // ends the lock
+		unlockFolder(b.lock)
 	}
 }

@@ -20,3 +20,10 @@ func lockFolder(dir string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// unlockFolder gives a folder back. To close the file is not enough: a process that is just being started has a copy of
+// it until its program begins, and the lock lives as long as any copy.
+func unlockFolder(f *os.File) {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	_ = f.Close()
+}
