@@ -46,7 +46,7 @@ func (c *clientConn) contain() {
 	if what := recover(); what != nil {
 		c.sock.nc.Close()
 		if c.x == nil {
-			c.takeExchange().renew()
+			exchangeOf(c).renew()
 		}
 		c.x.contain(what)
 	}
@@ -67,7 +67,7 @@ func (c *clientConn) serve() {
 			c.refuse(err)
 			break
 		}
-		x := c.takeExchange()
+		x := exchangeOf(c)
 		if bad := x.req.Parse(head); bad != nil {
 			c.refuse(bad)
 			break
@@ -91,8 +91,8 @@ var exchanges = sync.Pool{New: func() any {
 	return x
 }}
 
-// takeExchange returns the exchange of the request, and takes one if there is none.
-func (c *clientConn) takeExchange() *exchange {
+// exchangeOf returns the exchange of the request of a client, and takes one if there is none.
+func exchangeOf(c *clientConn) *exchange {
 	if c.x == nil {
 		c.x = exchanges.Get().(*exchange)
 		c.x.req.plane, c.x.req.client = c.plane, c
@@ -100,10 +100,8 @@ func (c *clientConn) takeExchange() *exchange {
 	return c.x
 }
 
-// putExchange gives the exchange back. One whose request did not come to its end may be in any state, and is not.
-func (c *clientConn) putExchange() {
-	x := c.x
-	c.x = nil
+// put gives the exchange back. One whose request did not come to its end may be in any state, and is not.
+func (x *exchange) put() {
 	x.req.client = nil
 	exchanges.Put(x)
 }
@@ -119,7 +117,8 @@ func (c *clientConn) settle() {
 		c.last = true
 		return
 	}
-	c.putExchange()
+	c.x.put()
+	c.x = nil
 	if c.last {
 		return
 	}
@@ -257,7 +256,7 @@ func (c *clientConn) refuse(err error) {
 		return
 	}
 	c.last = true
-	c.takeExchange().refuseUnread(bad)
+	exchangeOf(c).refuseUnread(bad)
 }
 
 // context is of no use to one who can ask gone.

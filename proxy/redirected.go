@@ -88,7 +88,7 @@ func (c redirected) passRaw() (done bool) {
 	if kind == isRequest {
 		return false
 	}
-	x := c.takeExchange()
+	x := exchangeOf(c.clientConn)
 	up, err := x.dialOriginal()
 	var said []byte
 	if err == nil && kind == undecided {
