@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,8 @@ type clientConn struct {
 	sock     clientSocket
 	out      output
 	body     requestBody
-	x        exchange
+	x        *exchange     // of the request that is being answered; nil while it waits for one
+	ended    time.Duration // when the last request did; 0 before
 
 	waiting atomic.Int64 // since when it waits for a request, and may be dismissed; 0 while it does not
 	// since when the head of a request is coming, while more of it is waited for; 0 otherwise
@@ -43,6 +45,9 @@ type clientConn struct {
 func (c *clientConn) contain() {
 	if what := recover(); what != nil {
 		c.sock.nc.Close()
+		if c.x == nil {
+			exchangeOf(c).renew()
+		}
 		c.x.contain(what)
 	}
 }
@@ -62,14 +67,15 @@ func (c *clientConn) serve() {
 			c.refuse(err)
 			break
 		}
-		if bad := c.x.req.Parse(head); bad != nil {
+		x := exchangeOf(c)
+		if bad := x.req.Parse(head); bad != nil {
 			c.refuse(bad)
 			break
 		}
 		c.sock.in.take(len(head))
-		c.last = !c.x.req.KeepAlive || c.x.req.connects() // what follows a CONNECT that is refused may be no request
-		c.body.begin(&c.x.req.Request)
-		c.x.serve()
+		c.last = !x.req.KeepAlive || x.req.connects() // what follows a CONNECT that is refused may be no request
+		c.body.begin(&x.req.Request)
+		x.serve()
 		c.settle()
 	}
 	if !c.handedOver {
@@ -77,13 +83,43 @@ func (c *clientConn) serve() {
 	}
 }
 
+// exchanges are taken for a request and given back after it, with the memory that the next can use, so that idle
+// connections hold none, and clients that come for one request make none.
+var exchanges = sync.Pool{New: func() any {
+	x := new(exchange)
+	x.renew()
+	return x
+}}
+
+// exchangeOf returns the exchange of the request of a client, and takes one if there is none.
+func exchangeOf(c *clientConn) *exchange {
+	if c.x == nil {
+		c.x = exchanges.Get().(*exchange)
+		c.x.req.plane, c.x.req.client = c.plane, c
+	}
+	return c.x
+}
+
+// put gives the exchange back. One whose request did not come to its end may be in any state, and is not.
+func (x *exchange) put() {
+	x.req.client = nil
+	exchanges.Put(x)
+}
+
 // settle makes the connection ready for the next request: what was read beyond the end of this one is its beginning.
 func (c *clientConn) settle() {
+	c.ended = c.x.ended
 	if c.handedOver {
 		c.last = true
 		return
 	}
-	if c.last = c.last || !c.body.complete() || c.out.broken; c.last {
+	if !c.body.complete() || c.out.broken {
+		c.last = true
+		return
+	}
+	c.x.put()
+	c.x = nil
+	if c.last {
 		return
 	}
 	c.body.end()
@@ -122,7 +158,7 @@ func (c *clientConn) dismiss() {
 
 // awaitHead waits for the head of a request and returns it. It stays valid until settle.
 func (c *clientConn) awaitHead(first bool) ([]byte, error) {
-	idleSince := c.x.ended
+	idleSince := c.ended
 	if first {
 		idleSince = core.Now()
 	}
@@ -220,7 +256,7 @@ func (c *clientConn) refuse(err error) {
 		return
 	}
 	c.last = true
-	c.x.refuseUnread(bad)
+	exchangeOf(c).refuseUnread(bad)
 }
 
 // context is of no use to one who can ask gone.

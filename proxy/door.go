@@ -96,10 +96,8 @@ func (d *door) welcome(nc net.Conn) {
 	defer l.freeSlot()
 	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining,
 		sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc},
-		from: origin{listen: d.name, peer: peerOf(nc), self: nc.LocalAddr().String(), service: d.service,
-			source: addrPort(nc.RemoteAddr()), dst: addrPort(nc.LocalAddr())}}
-	c.x.req.plane, c.x.req.client = p, c
-	c.x.renew()
+		from: origin{listen: d.name, service: d.service}}
+	c.from.of(nc)
 	c.out.sock, c.body.sock = &c.sock, &c.sock
 	c.sock.ready = c.sock.readReady
 	c.sock.tcp, _ = nc.(*net.TCPConn)
@@ -140,8 +138,14 @@ func (d *door) welcome(nc net.Conn) {
 	c.serve()
 }
 
-// peerOf is the address at the other end of a connection.
-func peerOf(nc net.Conn) netip.Addr { return addrPort(nc.RemoteAddr()).Addr() }
+// of notes what a connection itself tells of where it comes from.
+func (o *origin) of(nc net.Conn) {
+	o.source, o.dst = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
+	o.peer = o.source.Addr()
+	if o.self = o.dst.String(); !o.dst.IsValid() {
+		o.self = nc.LocalAddr().String()
+	}
+}
 
 // handshake begins TLS with a client, who has as long for it as for the head of a request.
 func (c *clientConn) handshake() bool {

@@ -64,25 +64,32 @@ func (c *lendingConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
+// offer writes what there is room for.
+func (c *lendingConn) offer(p []byte) (int, error) {
+	a := &c.out
+	a.p = p
+	err := c.raw.Write(a.try)
+	a.p = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case a.fail == nowait.ErrWouldBlock:
+		return 0, nil
+	case a.fail != nil:
+		return 0, os.NewSyscallError("write", a.fail)
+	}
+	return a.n, nil
+}
+
 // Write writes what there is room for, and waits for room for the rest.
 func (c *lendingConn) Write(p []byte) (n int, err error) {
 	if c.loan == nil && c.raw == nil || len(p) == 0 {
 		return c.Conn.Write(p)
 	}
 	if c.raw != nil {
-		a := &c.out
-		a.p = p
-		err := c.raw.Write(a.try)
-		a.p = nil
-		switch {
-		case err != nil:
-			return 0, err
-		case a.fail != nil && a.fail != nowait.ErrWouldBlock:
-			return 0, os.NewSyscallError("write", a.fail)
-		case a.fail == nil && a.n == len(p):
-			return a.n, nil
+		if n, err = c.offer(p); err != nil || n == len(p) {
+			return n, err
 		}
-		n = a.n
 	}
 	if c.loan != nil {
 		c.loan.Wait()

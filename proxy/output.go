@@ -105,7 +105,6 @@ func (o *output) flush() {
 	if len(o.b) == 0 || o.broken {
 		return
 	}
-	o.sock.setWriteDeadline()
 	o.broken = o.sock.write(o.b) != nil
 	o.b = o.b[:0]
 }

@@ -88,7 +88,8 @@ func (c redirected) passRaw() (done bool) {
 	if kind == isRequest {
 		return false
 	}
-	up, err := c.x.dialOriginal()
+	x := exchangeOf(c.clientConn)
+	up, err := x.dialOriginal()
 	var said []byte
 	if err == nil && kind == undecided {
 		kind, said = c.listenToBoth(up)
@@ -100,10 +101,10 @@ func (c redirected) passRaw() (done bool) {
 	case err != nil && kind == undecided: // it may still be a request, which is answered
 		return false
 	}
-	c.x.req.Request = h1.Request{}
-	c.body.begin(&c.x.req.Request) // what has come is early
+	x.req.Request = h1.Request{}
+	c.body.begin(&x.req.Request) // what has come is early
 	c.last = true
-	c.x.passRaw(up, err, said)
+	x.passRaw(up, err, said)
 	return true
 }
 
