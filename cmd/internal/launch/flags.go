@@ -17,8 +17,8 @@ Starts a proxy on free ports of loopback, and the program with what its runtime 
 it: HTTP_PROXY for those that look at it, -Dhttp.proxyHost for Java, a file that Node loads first. For
 each service of the policy file ABATE_URL_NAME is a base URL that works for every client. Signals go
 to the program, and its exit code is that of this command. At the end, and after ten seconds without
-a call, standard error says whether calls went through, and which; connections of the program to a
-service that go past the proxy are reported when they are seen (Linux).
+a call, standard error says whether calls went through, and which; connections to a service that go
+past the proxy are reported, however short they are (Linux).
 
   -c, --config FILE      the policy file; it is reloaded when it changes
   --env NAME=SERVICE     the variable NAME gets the base URL of SERVICE too; as often as you like

@@ -3,6 +3,7 @@ package launch_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,7 +28,10 @@ const childWay = "ABATE_TEST_RUN_CHILD"
 const commandWay = "ABATE_TEST_RUN_COMMAND"
 
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(childWay); strings.HasPrefix(addr, "http://") {
+	if addr, ok := strings.CutPrefix(os.Getenv(childWay), "briefly:"); ok {
+		briefly(addr)
+		return
+	} else if strings.HasPrefix(addr, "http://") {
 		_, err := http.Get(addr)
 		if err != nil {
 			os.Exit(3)
@@ -57,6 +61,23 @@ func bypass(addr string) {
 	os.Exit(5)
 }
 
+// briefly is a program whose first call goes through the proxy, and whose second one past it, if there is an address
+// for it, by a connection that is gone at once. Who closes it first, the path says.
+func briefly(addr string) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: strings.HasSuffix(addr, "/client")}}
+	for _, url := range []string{os.Getenv("ABATE_URL_PAY"), addr} {
+		if url == "" {
+			continue
+		}
+		a, err := client.Get(url)
+		if err != nil {
+			os.Exit(3)
+		}
+		_, _ = io.Copy(io.Discard, a.Body) // the server may close it
+		a.Body.Close()
+	}
+}
+
 // run runs the command until its program ends, which it is told to once ready is true.
 func run(t *testing.T, ready func(out, errs string) bool, args ...string) (code int, out, errs string) {
 	t.Helper()
@@ -84,6 +105,9 @@ func policyFor(t *testing.T, url string) string {
 
 func serving(t *testing.T) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/server" {
+			w.Header().Set("Connection", "close")
+		}
 		fmt.Fprintf(w, "%s via %v", r.URL.Path, r.Header["Via"] != nil)
 	}))
 	t.Cleanup(s.Close)
@@ -152,6 +176,40 @@ func TestSilenceAndBypassAreSaid(t *testing.T) {
 	if code != 5 || !strings.Contains(errs, "pay: none: the program did not use the proxy; it was connected to ") ||
 		!strings.Contains(errs, "other: none: ") {
 		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// A connection that was gone before anybody looked is reported, also where other calls went through the proxy. The
+// proxy's own are not, and neither are those that it could not make.
+func TestShortCallPastTheProxyIsNeverSilent(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // nobody tells who is connected to what
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := serving(t)
+	for past, want := range map[string]string{
+		url + "/client":  "without the proxy",
+		url + "/server":  "without the proxy",
+		url + "/program": "without the proxy", // with its end
+		"":               "",
+	} {
+		t.Setenv(childWay, "briefly:"+past)
+		code, _, errs := run(t, nil, "-c", policyFor(t, url), "--", self)
+		said := strings.Contains(errs, want) || strings.Contains(errs, "by itself") // if somebody looked just then
+		if past == "" {
+			said = !strings.Contains(errs, "without the proxy") && !strings.Contains(errs, "by itself")
+		}
+		if code != 0 || !strings.Contains(errs, "pay: 1 call") || !said {
+			t.Errorf("past %q: code %d, %s", past, code, errs)
+		}
+	}
+	t.Setenv(childWay, "briefly:")
+	_, _, errs := run(t, nil, "-c", policyFor(t, "http://127.0.0.1:1"), "--", self)
+	if !strings.Contains(errs, "pay: 1 call (1 failed") || strings.Contains(errs, "without the proxy") {
+		t.Errorf("a service that refuses connections: %s", errs)
 	}
 }
 
