@@ -26,7 +26,8 @@ past the proxy are reported, however short they are (Linux).
                          unguarded and counted; refuse: as outside.passThrough of the file says
   --grace D              how long the program may take to end after SIGTERM before it is killed
                          (default 10s)
-  --admin ADDR           the live page (default 127.0.0.1:0, a free port; "off" for none)
+  --admin ADDR           the live page: host:port, or unix:/PATH?mode=0660 (default 127.0.0.1:0, a free
+                         port; "off" for none)
   --access-log WHICH     errors, all or off (default), on standard error
   --quiet                say nothing but what is wrong
   -h, --help             print this
@@ -97,8 +98,8 @@ func (o *options) check(words []string, found bool) {
 	if o.grace <= 0 || o.grace > 24*time.Hour {
 		o.wrong("--grace %v is out of range: write more than 0s and at most 24h", o.grace)
 	}
-	if o.admin != cli.Off && !cli.IsAddress(o.admin) {
-		o.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, or off", o.admin)
+	if problem := cli.AddressProblem("--admin", o.admin, "127.0.0.1:15000"); problem != nil {
+		o.problems = append(o.problems, problem)
 	}
 	if o.accessLog != "errors" && o.accessLog != "all" && o.accessLog != cli.Off {
 		o.wrong("--access-log %q is not known: write errors, all or off", o.accessLog)

@@ -148,13 +148,17 @@ func (s *session) listen() error {
 	if s.admin == cli.Off {
 		return nil
 	}
-	at, err := net.Listen("tcp", s.admin)
+	at, err := proxy.Listen(s.admin)
 	if err != nil {
 		return fmt.Errorf("--admin %s: %s", s.admin, cli.ListenProblem(err))
 	}
 	s.page = &http.Server{Handler: s.proxy.Admin(), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.page.Serve(at) }() // until Close
-	s.tell("proxy on http://%s, live page on http://%s", s.around.proxy, at.Addr())
+	page := "http://" + at.Addr().String()
+	if at.Addr().Network() == "unix" {
+		page = "unix:" + at.Addr().String()
+	}
+	s.tell("proxy on http://%s, live page on %s", s.around.proxy, page)
 	return nil
 }
 

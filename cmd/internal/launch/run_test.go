@@ -2,8 +2,10 @@ package launch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -156,6 +158,48 @@ func TestProgramIsToldToEndAndKilledIfItDoesNot(t *testing.T) {
 		`trap "" TERM; echo ready; while :; do sleep 0.05; done`)
 	if code != 137 || strings.Count(errs, "has not ended within 100ms of SIGTERM (--grace): killed") != 1 {
 		t.Errorf("one that does not: %d %s", code, errs)
+	}
+}
+
+func TestLivePageAtAUnixSocket(t *testing.T) {
+	policy, path := policyFor(t, "http://127.0.0.1:1"), filepath.Join(t.TempDir(), "page.sock")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	dead.Close() // its file stays, as after a kill
+	args := []string{"-c", policy, "--admin", "unix:" + path + "?mode=0600", "--", "sh", "-c"}
+	page := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}}}
+	asked := 0
+	code, _, errs := run(t, func(out, _ string) bool {
+		if !strings.Contains(out, "ready") {
+			return false
+		}
+		if a, err := page.Get("http://page/healthz"); err == nil {
+			asked = a.StatusCode
+			a.Body.Close()
+		}
+		code, _, errs := run(t, nil, append(args, "exit 0")...)
+		if want := "another program listens at that socket already"; code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("a second one: code %d, %s", code, errs)
+		}
+		return true
+	}, append(args, "echo ready; while :; do sleep 0.05; done")...)
+	if asked != 200 || code != 143 || !strings.Contains(errs, "live page on unix:"+path) {
+		t.Errorf("the page answered %d; code %d: %s", asked, code, errs)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is left: %v", err)
+	}
+	for _, bad := range []string{"unix:page.sock", "unix:/", "unix:80", "unix:/a?mode=9"} {
+		code, _, errs := run(t, nil, "-c", policy, "--admin", bad, "--", "true")
+		if code != 2 || !strings.Contains(errs, "is not the address of a Unix socket") {
+			t.Errorf("%s: code %d, %s", bad, code, errs)
+		}
 	}
 }
 
