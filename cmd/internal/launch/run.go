@@ -68,6 +68,7 @@ func (c Clients) RunCommand(ctx context.Context, args []string, stdout, stderr i
 		fmt.Fprintln(stderr, `"abate run --help" explains the flags`)
 		return 2
 	}
+	outliveReaders()
 	s := &session{options: o, stderr: stderr, tally: newTally(), ledger: newLedger(), began: time.Now()}
 	err = s.open(c.Sharing)
 	if c.Elsewhere != nil && (errors.Is(err, proxy.ErrNoRedis) || errors.Is(err, proxy.ErrNoEmbeddedRedis)) {
@@ -222,7 +223,8 @@ func (s *session) run(ctx context.Context, stdout io.Writer) int {
 		s.say("%s", n)
 	}
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, passed...)
+	// What this process ignores, after nohup(1) for example, the program is to ignore too.
+	signal.Notify(signals, slices.DeleteFunc(slices.Clone(passed), signal.Ignored)...)
 	defer signal.Stop(signals)
 	program, err := begin(s.argv, env, stdout, s.stderr)
 	if err != nil {
