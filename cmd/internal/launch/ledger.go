@@ -7,12 +7,14 @@ import (
 	"time"
 )
 
-// ledger knows whose the connections to services are, by their cookies. It never takes one of the proxy for one of
-// the program: the proxy's are known before they are made. It may be used by several goroutines.
+// ledger knows whose the connections to services are, by their cookies. It never takes one of the proxy for one of the
+// program: the proxy's are known before they are made. It may be used by several goroutines.
 type ledger struct {
 	mu       sync.Mutex
 	open     map[uint64]whose           // connections that have not ended, as far as they were looked at
-	ended    [2]map[trace]bool          // those that ended lately, and a while ago
+	ended    [2]remains                 // of those that ended lately, and a while ago
+	forgot   bool                       // there were too many: what is listed may be somebody's after all
+	late     map[ends]bool              // those that were counted, though their notices may come yet
 	turned   time.Duration              // when ended was turned
 	suspects map[uint64]bool            // those of which nobody knew anything in the last list
 	passed   map[netip.AddrPort]passage // what ended and was nobody's
@@ -27,12 +29,20 @@ const (
 	others
 )
 
-// trace is what is left of a connection that has ended, and may still be listed: its cookie, or, in an entry of its
-// own, its ends, because the kernel may list it under another cookie if nobody has asked for one before.
-type trace struct {
-	cookie        uint64
-	local, remote netip.AddrPort
+// remains are what is left of connections that have ended, and may still be listed: the cookies of those that were
+// somebody's, the ends of those that were not. Nobody had asked for the cookies of these before, and the kernel lists
+// such a connection, after its end, under another one.
+type remains struct {
+	cookies map[uint64]bool
+	ends    map[ends]bool
 }
+
+func newRemains() remains { return remains{map[uint64]bool{}, map[ends]bool{}} }
+
+// ends are the two of a connection.
+type ends struct{ local, remote netip.AddrPort }
+
+func (s *socket) ends() ends { return ends{s.local, s.remote} }
 
 // passage is how many connections to an address came and went of which nobody saw whose they were.
 type passage struct {
@@ -46,8 +56,12 @@ const lingers = 90 * time.Second
 // mostPassed is how many addresses are kept of which nobody knows yet whether a service has them.
 const mostPassed = 4096
 
+// mostRemains is how many connections are remembered that have ended: some tens of megabytes at most.
+const mostRemains = 100_000
+
 func newLedger() *ledger {
-	return &ledger{open: map[uint64]whose{}, ended: [2]map[trace]bool{{}, {}}, passed: map[netip.AddrPort]passage{}}
+	return &ledger{open: map[uint64]whose{}, ended: [2]remains{newRemains(), newRemains()}, late: map[ends]bool{},
+		passed: map[netip.AddrPort]passage{}}
 }
 
 // proxy notes a connection of the proxy, which is about to be made.
@@ -72,17 +86,14 @@ func (l *ledger) before(list []socket) {
 func (l *ledger) end(s socket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.knows(s.cookie) && s.remote.Port() != 0 {
+	switch known := l.knows(s.cookie); {
+	case known:
+		delete(l.open, s.cookie)
+		l.ended[0].cookies[s.cookie] = true
+	case s.remote.Port() != 0 && !l.late[s.ends()]:
 		l.pass(s)
 	}
-	l.close(s)
-}
-
-// close forgets an open connection, and remembers one that has ended. mu is held.
-func (l *ledger) close(s socket) {
-	delete(l.open, s.cookie)
-	l.ended[0][trace{cookie: s.cookie}] = true
-	l.ended[0][trace{local: s.local, remote: s.remote}] = true
+	delete(l.late, s.ends())
 }
 
 // pass counts a connection that was nobody's. mu is held.
@@ -97,24 +108,23 @@ func (l *ledger) pass(s socket) {
 		n.empty++
 	}
 	l.passed[s.remote] = n
+	l.ended[0].ends[s.ends()] = true
 }
 
-// knows reports whether a connection is somebody's, or has been counted. mu is held.
+// knows reports whether a connection is, or was, somebody's. mu is held.
 func (l *ledger) knows(cookie uint64) bool {
-	return l.open[cookie] != 0 || l.left(trace{cookie: cookie})
+	return l.open[cookie] != 0 || l.ended[0].cookies[cookie] || l.ended[1].cookies[cookie]
 }
 
-// left reports whether a connection has ended. mu is held.
-func (l *ledger) left(t trace) bool { return l.ended[0][t] || l.ended[1][t] }
+// counted reports whether a connection that has ended was counted. mu is held.
+func (l *ledger) counted(e ends) bool { return l.ended[0].ends[e] || l.ended[1].ends[e] }
 
 // look reads a list of all connections, and returns those to some addresses of which somebody has to find out whose
 // they are. What has ended without a notice is counted when it is in two lists: the notice may have been on its way.
 func (l *ledger) look(now time.Duration, list []socket, to map[netip.AddrPort]string) (unknown []socket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now-l.turned >= lingers {
-		l.ended, l.turned = [2]map[trace]bool{{}, l.ended[0]}, now
-	}
+	l.turn(now)
 	if len(l.passed) > mostPassed/2 {
 		maps.DeleteFunc(l.passed, func(at netip.AddrPort, _ passage) bool { return to[at] == "" })
 	}
@@ -126,15 +136,27 @@ func (l *ledger) look(now time.Duration, list []socket, to map[netip.AddrPort]st
 		case s.inode != 0:
 			unknown = append(unknown, s)
 			l.suspects[s.cookie] = before[s.cookie]
-		case l.left(trace{local: s.local, remote: s.remote}):
+		case l.counted(s.ends()) || l.forgot:
 		case before[s.cookie]:
 			l.pass(s)
-			l.close(s)
+			l.late[s.ends()] = true
 		default:
 			l.suspects[s.cookie] = true
 		}
 	}
 	return unknown
+}
+
+// turn forgets what is not listed any more. mu is held.
+func (l *ledger) turn(now time.Duration) {
+	if len(l.ended[0].cookies)+len(l.ended[0].ends) > mostRemains {
+		l.forgot = true // for good: notices still count
+		l.turned = now - lingers
+	}
+	if now-l.turned >= lingers {
+		l.ended, l.turned = [2]remains{newRemains(), l.ended[0]}, now
+		clear(l.late)
+	}
 }
 
 // settle notes whose some connections are that look returned, and returns where those of the program lead. One that

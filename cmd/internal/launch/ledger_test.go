@@ -60,7 +60,12 @@ func TestConnectionThatNobodySawIsCountedOnce(t *testing.T) {
 			l.End(over(2))
 		}, 0, 0},
 		"listed by another cookie after its notice": {func(l launch.Ledger) { l.End(over(1)); twice(over(9))(l) }, 1, 0},
-		"a notice after the list":                   {func(l launch.Ledger) { twice(over(1))(l); l.End(over(1)) }, 1, 0},
+		"a notice after the list, by another cookie": {func(l launch.Ledger) {
+			twice(over(9))(l)
+			l.End(over(1))
+		}, 1, 0},
+		"two with the same ends":  {func(l launch.Ledger) { twice(over(9))(l); l.End(over(1)); l.End(over(2)) }, 2, 0},
+		"a notice after the list": {func(l launch.Ledger) { twice(over(1))(l); l.End(over(1)) }, 1, 0},
 		"somebody may hide": {func(l launch.Ledger) {
 			for range 3 {
 				l.Look(sec, mine, false, service, open(1, 2))
@@ -118,6 +123,29 @@ func TestManyOtherAddressesHideNoService(t *testing.T) {
 		if l.End(one); i%1000 == 0 {
 			l.Look(sec, mine, true, service)
 		}
+	}
+	l.End(over(1))
+	if carried, _ := l.Passed(service); carried != 1 {
+		t.Errorf("%d were counted", carried)
+	}
+}
+
+// So many connections of the proxy end that they cannot all be remembered. None is taken for the program's, and the
+// program's still count.
+func TestMoreConnectionsThanAreRememberedAccuseNobody(t *testing.T) {
+	l := launch.NewLedger()
+	for i := range uint64(300_000) {
+		l.Proxy(i + 10)
+		l.End(over(i + 10))
+		if i%100_000 == 0 {
+			l.Look(sec, mine, true, service)
+		}
+	}
+	for at := 2 * sec; at < 5*sec; at += sec {
+		l.Look(at, mine, true, service, over(10), over(250_000))
+	}
+	if carried, _ := l.Passed(service); carried != 0 {
+		t.Errorf("%d of the proxy's were counted", carried)
 	}
 	l.End(over(1))
 	if carried, _ := l.Passed(service); carried != 1 {
