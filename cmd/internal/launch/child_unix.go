@@ -15,7 +15,7 @@ var passed = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.
 	syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT}
 
 // outliveReaders has this process go on when nobody reads any more what it says: the program needs its proxy.
-func outliveReaders() { signal.Notify(make(chan os.Signal), syscall.SIGPIPE) }
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // toEnd is the signal that asks a program to end.
 var toEnd os.Signal = syscall.SIGTERM

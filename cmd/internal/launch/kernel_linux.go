@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"encoding/binary"
 	"errors"
 	"maps"
 	"math"
@@ -11,10 +10,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
-)
 
-// soCookie is SO_COOKIE, which package syscall has no name for.
-const soCookie = 57
+	"golang.org/x/sys/unix"
+)
 
 // kernel is asked which connections there are, and says when one has ended. It needs no privileges.
 type kernel struct {
@@ -119,14 +117,10 @@ func (k *kernel) dials(_, address string, raw syscall.RawConn) error {
 	return nil
 }
 
-// cookieOf is the cookie of a socket; 0 if the kernel has none. It is read into what has its size.
+// cookieOf is the cookie of a socket; 0 if the kernel has none.
 func cookieOf(fd int) uint64 {
-	got, err := syscall.GetsockoptIPMreq(fd, syscall.SOL_SOCKET, soCookie)
-	if err != nil {
-		return 0
-	}
-	b := append(got.Multiaddr[:], got.Interface[:]...)
-	return binary.NativeEndian.Uint64(b)
+	cookie, _ := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	return cookie
 }
 
 // watch has notices come of connections to more addresses. Before it is called they come of all.
@@ -149,19 +143,21 @@ func (k *kernel) watch(to map[netip.AddrPort]string) {
 // buffer with them. What has no port passes: marks have none. mu is held.
 func (k *kernel) narrow() {
 	const most = 2000 // a filter has room for 4096 instructions
-	filter := []syscall.SockFilter{*syscall.LsfStmt(syscall.BPF_LD+syscall.BPF_H+syscall.BPF_ABS, diagPort)}
+	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: diagPort}}
 	for _, port := range append(slices.Sorted(maps.Keys(k.ports)), 0) {
-		filter = append(filter, *syscall.LsfJump(syscall.BPF_JMP+syscall.BPF_JEQ+syscall.BPF_K, int(port), 0, 1),
-			*syscall.LsfStmt(syscall.BPF_RET+syscall.BPF_K, math.MaxInt32))
+		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: uint32(port)},
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: math.MaxUint32})
 	}
-	filter = append(filter, *syscall.LsfStmt(syscall.BPF_RET+syscall.BPF_K, 0))
+	filter = append(filter, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K})
+	program := &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	raw, err := k.notices.SyscallConn()
 	if err != nil {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		if len(k.ports) > most || syscall.AttachLsf(int(fd), filter) != nil {
-			_ = syscall.DetachLsf(int(fd)) // all of them, then
+		if len(k.ports) > most ||
+			unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, program) != nil {
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) // all of them, then
 		}
 	})
 }
