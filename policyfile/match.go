@@ -102,14 +102,18 @@ func routePlace(host, path string) place {
 	return place{plainHost(host), strings.TrimRight(string(pathform.Canonical([]byte(path))), "/")}
 }
 
-// plainHost is a host in lower case, without the dot that may stand at the end of a name, and an IPv6 address in its
-// shortest form.
+// plainHost is a host in lower case, without the dot that may stand at the end of a name, an IPv6 address in its
+// shortest form, and an IPv4 address that is written as one of IPv6 as what it is: it leads to the same service.
 func plainHost(host string) string {
 	host = strings.ToLower(host)
 	name := withoutPort(host)
 	if strings.HasPrefix(name, "[") && strings.HasSuffix(name, "]") {
 		if addr, err := netip.ParseAddr(name[1 : len(name)-1]); err == nil {
-			if plain := "[" + addr.String() + "]"; plain != name {
+			plain := "[" + addr.String() + "]"
+			if addr.Is4In6() {
+				plain = addr.Unmap().String()
+			}
+			if plain != name {
 				return plain + host[len(name):]
 			}
 		}

@@ -200,6 +200,7 @@ func TestMatch(t *testing.T) {
   stock: {upstreams: ["http://stock:80", "https://[::1]:9000/base"]}
   api: {upstreams: ["http://gw:8080/api"]}
   web: {upstreams: ["http://gw:8080"]}
+  four: {upstreams: ["http://10.0.0.7:8080", "http://10.0.0.8"]}
 `))
 	for _, c := range []struct{ host, path, want string }{
 		{"api.example.com", "/pay", "pay"},
@@ -219,6 +220,10 @@ func TestMatch(t *testing.T) {
 		{"[::1]:9000", "/base/x", "stock"},
 		{"[::1]:9000", "/other", "stock"},
 		{"[::1]:9001", "/base", ""},
+		{"[::ffff:10.0.0.7]:8080", "/", "four"},
+		{"[0:0:0:0:0:FFFF:a00:7]:8080", "/", "four"},
+		{"[::ffff:10.0.0.8]", "/", "four"},
+		{"[::ffff:10.0.0.7]:8081", "/", ""},
 		{"gw:8080", "/api/x", "api"},
 		{"gw:8080", "/apis", "web"},
 		{"gw:8080", strings.Repeat("/", 100_000), "web"},

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -76,6 +77,9 @@ type Config struct {
 	// Mark is set on the sockets of all connections to services, so that rules of a firewall that send connections here
 	// can leave them out. It needs CAP_NET_ADMIN on Linux, and works nowhere else. 0 means none.
 	Mark int
+	// Control is called with the socket of every connection to a service or to another host before it is connected, as
+	// that of net.Dialer is, by several goroutines at once; an error refuses the connection. It may be nil.
+	Control func(network, address string, c syscall.RawConn) error
 
 	// ListenTLS is how programs connect to the listeners of Serve; the zero TLS is without. With ClientCA each of them
 	// needs a client certificate, whose name stands in the access log.

@@ -2,11 +2,15 @@ package proxy_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/abate-go/abate/proxy"
@@ -247,5 +251,42 @@ func TestListenerOfOneServiceIsItsBaseURL(t *testing.T) {
 	r.shutdown()
 	if err := <-served; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestControlSeesEveryConnectionBeforeItIsMade: to services, through tunnels and of requests that are passed on.
+func TestControlSeesEveryConnectionBeforeItIsMade(t *testing.T) {
+	_, tunnelled := echoing(t)
+	service, stranger := mirror(t), mirror(t)
+	var mu sync.Mutex
+	refuse, seen := false, []string(nil)
+	host := strings.TrimPrefix(stranger.url, "http://")
+	outside := "outside: {connect: ['" + tunnelled + "'], passThrough: ['" + host + "']}\n"
+	r := start(t, single([]string{service.url}, "maxRetries: 0")+outside, func(c *proxy.Config) {
+		c.Control = func(_, address string, _ syscall.RawConn) error {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, address)
+			if refuse {
+				return errors.New("no more")
+			}
+			return nil
+		}
+	})
+	if a := r.get("/"); a.status != 200 {
+		t.Errorf("a service: %d", a.status)
+	}
+	a := r.dial().send("GET " + stranger.url + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n").answer()
+	if status, said := r.dial().connectTo(tunnelled); a.status != 200 || status != 200 {
+		t.Errorf("a stranger: %d; a tunnel: %d %s", a.status, status, said)
+	}
+	mu.Lock()
+	want := []string{strings.TrimPrefix(service.url, "http://"), host, tunnelled}
+	if refuse = true; !slices.Equal(seen, want) {
+		t.Errorf("saw %v, want %v", seen, want)
+	}
+	mu.Unlock()
+	if status, _ := r.dial().connectTo(tunnelled); status != 502 {
+		t.Errorf("refused: %d", status)
 	}
 }

@@ -62,12 +62,17 @@ func (s *screen) control(_, address string, _ syscall.RawConn) error {
 
 // dialer returns what connections are made with. A nil screen lets every address through.
 func (t *transport) dialer(s *screen) *net.Dialer {
-	if s == nil && t.mark == 0 {
+	if s == nil && t.mark == 0 && t.control == nil {
 		return new(net.Dialer)
 	}
 	return &net.Dialer{Control: func(network, address string, raw syscall.RawConn) error {
 		if s != nil {
 			if err := s.control(network, address, raw); err != nil {
+				return err
+			}
+		}
+		if t.control != nil {
+			if err := t.control(network, address, raw); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/abate-go/abate/proxy/h2"
@@ -19,12 +20,14 @@ type transport struct {
 	age            time.Duration // of connections, if there is one endpoint: see spread.Life
 	idle           func()        // closes connections that nobody uses
 	mark           int           // of its sockets, for the rules of a firewall; 0 for none
+
+	control func(network, address string, c syscall.RawConn) error // Config.Control
 }
 
 func (t *transport) init(life context.Context, c *Config, clock instant, most int, idle func()) {
 	t.connectTimeout, t.stallTimeout, t.clock, t.life, t.idle = c.ConnectTimeout, c.StallTimeout, clock, life, idle
 	t.age = c.UpstreamMaxAge
-	t.mark = c.Mark
+	t.mark, t.control = c.Mark, c.Control
 	t.http2 = h2.Config{
 		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout,
 		StallTimeout: c.StallTimeout,

@@ -69,6 +69,24 @@ func IsAddress(addr string) bool {
 	return err == nil
 }
 
+// IsListen reports whether address is one to listen at: IsAddress, or unix:/PATH.
+func IsListen(address string) bool {
+	_, _, socket := policyfile.Socket(address)
+	return socket || !strings.HasPrefix(address, "unix:") && IsAddress(address)
+}
+
+// AddressProblem says what is wrong with the address of a flag that is neither IsListen nor Off, and shows an example.
+func AddressProblem(flag, addr, example string) error {
+	switch {
+	case addr == Off || IsListen(addr):
+		return nil
+	case strings.HasPrefix(addr, "unix:"):
+		return fmt.Errorf("%s %q is not the address of a Unix socket: write unix: and a path of at most 103 bytes that "+
+			"begins with /, and perhaps ?mode=0660", flag, addr)
+	}
+	return fmt.Errorf("%s %q is not an address: write host:port, for example %s, unix:/PATH, or off", flag, addr, example)
+}
+
 // Each lists the errors that one joins.
 func Each(err error) []error {
 	many, ok := err.(interface{ Unwrap() []error })

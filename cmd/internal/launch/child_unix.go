@@ -5,6 +5,7 @@ package launch
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"unsafe"
 )
@@ -12,6 +13,9 @@ import (
 // passed are the signals that the program gets.
 var passed = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
 	syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT}
+
+// outliveReaders has this process go on when nobody reads any more what it says: the program needs its proxy.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // toEnd is the signal that asks a program to end.
 var toEnd os.Signal = syscall.SIGTERM

@@ -1,8 +1,9 @@
 // Package launch has the command that starts a proxy and a program that calls through it: run.
 //
-// The decisions are in files of their own, and pure: environment.go says what a program gets to know, tree.go and
-// sockets.go read what Linux says about processes and connections, report.go puts what has happened into words.
-// child.go starts the program and passes signals on, and run.go joins them.
+// The decisions are in files of their own, and pure: environment.go says what a program gets to know, tree.go,
+// sockets.go and diag.go read what Linux says about processes and connections, ledger.go finds out whose a connection
+// is, report.go puts what has happened into words. child.go starts the program and passes signals on, kernel_linux.go
+// and look_linux.go ask the system, watch.go looks for what goes past the proxy, and run.go joins them.
 package launch
 
 import (

@@ -17,8 +17,8 @@ Starts a proxy on free ports of loopback, and the program with what its runtime 
 it: HTTP_PROXY for those that look at it, -Dhttp.proxyHost for Java, a file that Node loads first. For
 each service of the policy file ABATE_URL_NAME is a base URL that works for every client. Signals go
 to the program, and its exit code is that of this command. At the end, and after ten seconds without
-a call, standard error says whether calls went through, and which; connections of the program to a
-service that go past the proxy are reported when they are seen (Linux).
+a call, standard error says whether calls went through, and which; connections to a service that go
+past the proxy are reported, however short they are (Linux).
 
   -c, --config FILE      the policy file; it is reloaded when it changes
   --env NAME=SERVICE     the variable NAME gets the base URL of SERVICE too; as often as you like
@@ -26,7 +26,8 @@ service that go past the proxy are reported when they are seen (Linux).
                          unguarded and counted; refuse: as outside.passThrough of the file says
   --grace D              how long the program may take to end after SIGTERM before it is killed
                          (default 10s)
-  --admin ADDR           the live page (default 127.0.0.1:0, a free port; "off" for none)
+  --admin ADDR           the live page: host:port, or unix:/PATH?mode=0660 (default 127.0.0.1:0, a free
+                         port; "off" for none)
   --access-log WHICH     errors, all or off (default), on standard error
   --quiet                say nothing but what is wrong
   -h, --help             print this
@@ -97,8 +98,8 @@ func (o *options) check(words []string, found bool) {
 	if o.grace <= 0 || o.grace > 24*time.Hour {
 		o.wrong("--grace %v is out of range: write more than 0s and at most 24h", o.grace)
 	}
-	if o.admin != cli.Off && !cli.IsAddress(o.admin) {
-		o.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, or off", o.admin)
+	if problem := cli.AddressProblem("--admin", o.admin, "127.0.0.1:15000"); problem != nil {
+		o.problems = append(o.problems, problem)
 	}
 	if o.accessLog != "errors" && o.accessLog != "all" && o.accessLog != cli.Off {
 		o.wrong("--access-log %q is not known: write errors, all or off", o.accessLog)

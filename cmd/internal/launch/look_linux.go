@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"net/netip"
 	"os"
 	"strconv"
 	"time"
@@ -80,41 +79,54 @@ func (f *family) members() map[int]bool {
 	return in
 }
 
-// direct finds the connections to some addresses that the family has by itself. hidden is one of it that cannot be
-// looked into, if somebody has such a connection of whom nobody knows who that is; else it is 0.
-func (f *family) direct(to map[netip.AddrPort]string) (found []netip.AddrPort, hidden int) {
-	wanted := map[uint64]netip.AddrPort{}
+// list are the connections that are open in the network of the program, as /proc has them: without cookies.
+func (f *family) list() (all []socket) {
 	for _, name := range []string{"tcp", "tcp6"} {
 		table, _ := os.ReadFile("/proc/" + strconv.Itoa(f.root) + "/net/" + name) // it may have ended
-		for _, s := range sockets(table) {
-			if _, ok := to[s.remote]; ok {
-				wanted[s.inode] = s.remote
+		all = append(all, sockets(table)...)
+	}
+	return all
+}
+
+// elsewhere reports whether the program is in a network namespace of its own.
+func (f *family) elsewhere() bool {
+	here, err := os.Readlink("/proc/self/ns/net")
+	there, bad := os.Readlink("/proc/" + strconv.Itoa(f.root) + "/ns/net") // it may have ended
+	return err == nil && bad == nil && here != there
+}
+
+// holders finds out who has some connections, by their inodes: this process or the family. hidden is one of the family
+// that cannot be looked into, if nobody is known to have one of them; else it is 0.
+func (f *family) holders(wanted []socket) (has map[uint64]whose, hidden int) {
+	has = map[uint64]whose{}
+	if len(wanted) == 0 {
+		return has, 0
+	}
+	unknown := map[uint64]bool{}
+	for _, s := range wanted {
+		unknown[s.inode] = true
+	}
+	note := func(open []uint64, who whose) {
+		for _, inode := range open {
+			if unknown[inode] {
+				has[inode] = who
+				delete(unknown, inode)
 			}
 		}
 	}
-	if len(wanted) == 0 {
-		return nil, 0
-	}
 	own, _ := socketsOf(os.Getpid())
-	for _, inode := range own { // the proxy's
-		delete(wanted, inode)
-	}
+	note(own, proxys)
 	for pid := range f.members() {
 		open, err := socketsOf(pid)
 		if errors.Is(err, fs.ErrPermission) {
 			hidden = pid
 		}
-		for _, inode := range open {
-			if at := wanted[inode]; at.IsValid() {
-				found = append(found, at)
-				delete(wanted, inode)
-			}
-		}
+		note(open, programs)
 	}
-	if len(wanted) == 0 {
+	if len(unknown) == 0 {
 		hidden = 0
 	}
-	return found, hidden
+	return has, hidden
 }
 
 // socketsOf are the sockets that a process has open.

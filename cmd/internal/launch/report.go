@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,16 +16,20 @@ import (
 
 // tally is what has come through the proxy, and what was seen going past it.
 type tally struct {
-	mu    sync.Mutex
-	calls map[string]*counts
-	past  map[string]map[netip.AddrPort]bool // by service
+	mu       sync.Mutex
+	calls    map[string]*counts
+	past     map[string]map[netip.AddrPort]bool    // by service: the program's own connections
+	brief    map[string]map[netip.AddrPort]passage // by service: those that were gone before anybody saw whose they were
+	told     map[string]bool                       // it was said that a service has such
+	complete bool                                  // every connection was seen, or the notice of its end
 }
 
 // counts are those of a service.
 type counts struct{ calls, failed, retries int }
 
 func newTally() *tally {
-	return &tally{calls: map[string]*counts{}, past: map[string]map[netip.AddrPort]bool{}}
+	return &tally{calls: map[string]*counts{}, past: map[string]map[netip.AddrPort]bool{},
+		brief: map[string]map[netip.AddrPort]passage{}, told: map[string]bool{}}
 }
 
 // observer counts the calls of a service.
@@ -58,31 +63,58 @@ func (t *tally) any(services []string) bool {
 	return slices.ContainsFunc(t.withFormer(services), called)
 }
 
-// sees notes connections of the program that go past the proxy, and returns a line for each service that is new there.
-func (t *tally) sees(found []netip.AddrPort, of map[netip.AddrPort]string, bases map[string]string) []string {
-	var lines []string
+// sees notes connections that go past the proxy, the program's and those of which nobody knows, and returns a line for
+// each service that is new there.
+func (t *tally) sees(found []netip.AddrPort, gone map[netip.AddrPort]passage, of map[netip.AddrPort]string,
+	bases map[string]string) (lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	say := func(service, what string) {
+		if name := variable(service); bases[name] != "" { // a reload may have brought the service
+			what += "; have it call $" + name + " instead"
+		}
+		lines = append(lines, service+": "+what)
+		t.told[service] = true
+	}
 	for _, at := range found {
 		service := of[at]
 		if t.past[service] == nil {
 			t.past[service] = map[netip.AddrPort]bool{}
-			line := fmt.Sprintf("%s: the program is connected to %s by itself: nothing guards these calls", service, at)
-			if name := variable(service); bases[name] != "" { // a reload may have brought the service
-				line += "; have it call $" + name + " instead"
-			}
-			lines = append(lines, line)
+			say(service, fmt.Sprintf("the program is connected to %s by itself: nothing guards these calls", at))
 		}
 		t.past[service][at] = true
+	}
+	for at, n := range gone {
+		service := of[at]
+		if t.brief[service] == nil {
+			t.brief[service] = map[netip.AddrPort]passage{}
+		}
+		if t.brief[service][at] = n; n.carried > 0 && !t.told[service] {
+			say(service, fmt.Sprintf("a connection to %s came and went that was not the proxy's: the program's, unless another "+
+				"process calls there; nothing guards such calls", at))
+		}
 	}
 	return lines
 }
 
+// bypassed reports whether connections to a service went past the proxy, the program's for all that is known. mu is
+// held.
+func (t *tally) bypassed(service string) bool {
+	return t.past[service] != nil || t.brief[service] != nil
+}
+
 // silence is what is said when no call has come for a while.
-func silence(after string, watching, strangers bool) string {
+func (t *tally) silence(after string, watching, strangers bool) string {
+	const help = ". docs/run.md says what each runtime needs; $ABATE_URL_... works for all"
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	seen := "it may go past it: this system does not tell"
 	if watching {
 		seen = "no connection of its own to a service was seen either"
+	}
+	if past := slices.Sorted(maps.Keys(t.told)); len(past) > 0 {
+		return fmt.Sprintf("no call to a service of the policy file has come through the proxy in %s, and connections to %s "+
+			"go past it"+help, after, few(past))
 	}
 	what := "no call has come through the proxy in %s: the program has made none yet, or its client does not look at " +
 		"HTTP_PROXY, and %s"
@@ -90,7 +122,7 @@ func silence(after string, watching, strangers bool) string {
 		what = "no call to a service of the policy file has come through the proxy in %s, only to hosts that it does not " +
 			"list: the program has made none yet, or asks for a service by another name, and %s"
 	}
-	return fmt.Sprintf(what+". docs/run.md says what each runtime needs; $ABATE_URL_... works for all", after, seen)
+	return fmt.Sprintf(what+help, after, seen)
 }
 
 // report is what has happened, when the program has ended.
@@ -111,23 +143,30 @@ func (t *tally) report(services []string, out proxy.Outside) (lines []string) {
 		}
 		used = append(used, line+t.besides(s))
 	}
+	past := len(t.past)+len(t.brief) > 0
 	switch {
-	case len(used) == 0 && len(t.past) == 0 && len(out.PassThrough) > 0:
+	case len(used) == 0 && !past && len(out.PassThrough) > 0:
 		lines = append(lines, "no call to a service of the policy file went through the proxy: the program made none, "+
 			"called them by other names, or went past it unseen")
-	case len(used) == 0 && len(t.past) == 0:
+	case len(used) == 0 && !past:
 		lines = append(lines, "no call went through the proxy: the program made none, or went past it unseen")
 	case len(used) > 0:
 		lines = append(lines, used...)
 	}
 	for _, s := range silent {
-		if t.past[s] != nil {
+		switch {
+		case t.past[s] != nil:
 			lines = append(lines, s+": none: the program did not use the proxy"+t.besides(s))
+		case t.brief[s] != nil:
+			lines = append(lines, s+": none through the proxy"+t.besides(s))
 		}
 	}
-	silent = slices.DeleteFunc(silent, func(s string) bool { return t.past[s] != nil })
-	if len(used)+len(t.past) > 0 && len(silent) > 0 {
+	silent = slices.DeleteFunc(silent, t.bypassed)
+	if (len(used) > 0 || past) && len(silent) > 0 {
 		lines = append(lines, few(silent)+": none: the program did not call, or did not use the proxy")
+	}
+	if !t.complete {
+		lines = append(lines, "this system did not tell of every connection: short ones may have gone past the proxy unseen")
 	}
 	return append(lines, outsideLines(out)...)
 }
@@ -152,16 +191,35 @@ func retriesOf(n int) string {
 }
 
 // besides says which connections of a service went past the proxy. mu is held.
-func (t *tally) besides(service string) string {
-	if len(t.past[service]) == 0 {
-		return ""
-	}
-	var at []string
+func (t *tally) besides(service string) (what string) {
+	var at, carried, empty []string
 	for a := range t.past[service] {
 		at = append(at, a.String())
 	}
-	slices.Sort(at)
-	return "; it was connected to " + few(at) + " by itself, where nothing guards its calls"
+	sum := passage{}
+	for a, n := range t.brief[service] {
+		if sum.carried, sum.empty = sum.carried+n.carried, sum.empty+n.empty; n.carried > 0 {
+			carried = append(carried, a.String())
+		}
+		if n.empty > 0 {
+			empty = append(empty, a.String())
+		}
+	}
+	for _, words := range [][]string{at, carried, empty} {
+		slices.Sort(words)
+	}
+	if len(at) > 0 {
+		what += "; it was connected to " + few(at) + " by itself, where nothing guards its calls"
+	}
+	if sum.carried > 0 {
+		what += fmt.Sprintf("; %s to %s came and went without the proxy, the program's unless another process calls there",
+			cli.Count(sum.carried, "short connection"), few(carried))
+	}
+	if sum.empty > 0 {
+		what += fmt.Sprintf("; %s to %s without the proxy failed or had no content", cli.Count(sum.empty,
+			"connection"), few(empty))
+	}
+	return what
 }
 
 // few lists the first five of some words.

@@ -21,7 +21,6 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/cmd/internal/cli"
-	"github.com/abate-go/abate/internal/upstream"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy"
 )
@@ -46,6 +45,11 @@ type session struct {
 	proxy  *proxy.Proxy
 	main   net.Listener
 	page   *http.Server
+	ledger *ledger
+	kernel *kernel                   // nil where it does not say enough
+	to     map[netip.AddrPort]string // where services are, and which; of look
+	began  time.Time
+	unsure bool   // it was said that a process cannot be looked into
 	folder string // of the file for Node
 	around surroundings
 }
@@ -64,7 +68,8 @@ func (c Clients) RunCommand(ctx context.Context, args []string, stdout, stderr i
 		fmt.Fprintln(stderr, `"abate run --help" explains the flags`)
 		return 2
 	}
-	s := &session{options: o, stderr: stderr, tally: newTally()}
+	outliveReaders()
+	s := &session{options: o, stderr: stderr, tally: newTally(), ledger: newLedger(), began: time.Now()}
 	err = s.open(c.Sharing)
 	if c.Elsewhere != nil && (errors.Is(err, proxy.ErrNoRedis) || errors.Is(err, proxy.ErrNoEmbeddedRedis)) {
 		return c.Elsewhere(ctx, append([]string{"run"}, args...), stdout, stderr)
@@ -115,7 +120,11 @@ func (s *session) open(sharing proxy.OpenSharing) error {
 	if s.strangers == "pass" {
 		c.PassThrough = cli.Anywhere
 	}
+	if s.kernel = openKernel(s.ledger); s.kernel != nil {
+		c.Control = s.kernel.dials
+	}
 	if s.proxy, err = proxy.New(c); err != nil {
+		s.close()
 		return err
 	}
 	s.around = surroundings{tunnels: len(file.Outside.Connect) > 0, metadata: metadata, bases: map[string]string{}}
@@ -140,13 +149,17 @@ func (s *session) listen() error {
 	if s.admin == cli.Off {
 		return nil
 	}
-	at, err := net.Listen("tcp", s.admin)
+	at, err := proxy.Listen(s.admin)
 	if err != nil {
 		return fmt.Errorf("--admin %s: %s", s.admin, cli.ListenProblem(err))
 	}
 	s.page = &http.Server{Handler: s.proxy.Admin(), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.page.Serve(at) }() // until Close
-	s.tell("proxy on http://%s, live page on http://%s", s.around.proxy, at.Addr())
+	page := "http://" + at.Addr().String()
+	if at.Addr().Network() == "unix" {
+		page = "unix:" + at.Addr().String()
+	}
+	s.tell("proxy on http://%s, live page on %s", s.around.proxy, page)
 	return nil
 }
 
@@ -203,50 +216,6 @@ func (s *session) writePreload() (err error) {
 	return os.WriteFile(s.around.preload, preload, 0o600)
 }
 
-// hosts are those of the services, each with its port, and whose each is: of their upstreams and of their routes.
-func (s *session) hosts() map[string]string {
-	all := map[string]string{}
-	for _, name := range s.services() {
-		d, ok := s.proxy.Policies().Service(name)
-		if !ok {
-			continue
-		}
-		for _, raw := range d.Policy.Upstreams {
-			if u, ok := upstream.Parse(raw); ok && u.Authority() != "" {
-				all[strings.ToLower(u.Authority())] = name
-			}
-		}
-		for _, r := range d.Policy.Routes {
-			if _, _, err := net.SplitHostPort(r.Host); r.Host != "" && err != nil {
-				all[net.JoinHostPort(strings.ToLower(r.Host), "80")] = name
-			} else if r.Host != "" {
-				all[strings.ToLower(r.Host)] = name
-			}
-		}
-	}
-	return all
-}
-
-// addresses are those of the services, as far as they can be looked up, and those that discovery has found. Those of
-// this proxy are not among them.
-func (s *session) addresses(ctx context.Context) map[netip.AddrPort]string {
-	hosts, found := s.hosts(), map[netip.AddrPort]string{}
-	for _, name := range s.services() {
-		for _, at := range s.proxy.Addresses(name) {
-			hosts[at] = name
-		}
-	}
-	for at, name := range hosts {
-		host, port, _ := net.SplitHostPort(at)
-		n, _ := net.LookupPort("tcp", port)
-		addrs, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // a name that has none cannot be gone to
-		for _, a := range addrs {
-			found[netip.AddrPortFrom(a.Unmap(), uint16(n))] = name
-		}
-	}
-	return found
-}
-
 // run starts the program and stays with it until its end.
 func (s *session) run(ctx context.Context, stdout io.Writer) int {
 	env, notes := s.around.environment(os.Environ())
@@ -254,7 +223,8 @@ func (s *session) run(ctx context.Context, stdout io.Writer) int {
 		s.say("%s", n)
 	}
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, passed...)
+	// What this process ignores, after nohup(1) for example, the program is to ignore too.
+	signal.Notify(signals, slices.DeleteFunc(slices.Clone(passed), signal.Ignored)...)
 	defer signal.Stop(signals)
 	program, err := begin(s.argv, env, stdout, s.stderr)
 	if err != nil {
@@ -307,7 +277,7 @@ func (s *session) attend(ctx context.Context, program *child, signals <-chan os.
 			program.kill(s.grace, s.stderr)
 		case <-quiet:
 			if !s.tally.any(s.services()) {
-				s.say("%s", silence(patience.String(), looks, len(s.proxy.Outside().PassThrough) > 0))
+				s.say("%s", s.tally.silence(patience.String(), looks, len(s.proxy.Outside().PassThrough) > 0))
 			}
 		}
 	}
@@ -316,40 +286,6 @@ func (s *session) attend(ctx context.Context, program *child, signals <-chan os.
 // bySignal reports whether a context ended by a signal, which signals has too.
 func bySignal(ctx context.Context) bool { return context.Cause(ctx) != ctx.Err() }
 
-// look looks for connections of the program that go past the proxy: often at first, and less often later.
-func (s *session) look(ctx context.Context, around *family) {
-	if !looks {
-		return
-	}
-	var to map[netip.AddrPort]string
-	unsure := false
-	for round := 0; ; round++ {
-		if round%50 == 0 {
-			limit, cancel := context.WithTimeout(ctx, 2*time.Second)
-			to = s.addresses(limit)
-			cancel()
-		}
-		found, hidden := around.direct(to)
-		for _, line := range s.tally.sees(found, to, s.around.bases) {
-			s.say("%s", line)
-		}
-		if hidden != 0 && !unsure {
-			unsure = true
-			s.say("process %d of the program cannot be looked into, perhaps because it runs as another user: nobody sees "+
-				"whether it calls a service without the proxy", hidden)
-		}
-		pause := time.Second
-		if round < 100 {
-			pause = 100 * time.Millisecond
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-	}
-}
-
 // close ends the proxy. Nobody calls through it any more.
 func (s *session) close() {
 	now, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -357,7 +293,12 @@ func (s *session) close() {
 	if s.page != nil {
 		_ = s.page.Close()
 	}
-	_ = s.proxy.Shutdown(now) // who is left is cut off
+	if s.kernel != nil {
+		s.kernel.close()
+	}
+	if s.proxy != nil {
+		_ = s.proxy.Shutdown(now) // who is left is cut off
+	}
 	if s.folder != "" {
 		_ = os.RemoveAll(s.folder)
 	}

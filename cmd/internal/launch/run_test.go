@@ -2,7 +2,10 @@ package launch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,7 +30,10 @@ const childWay = "ABATE_TEST_RUN_CHILD"
 const commandWay = "ABATE_TEST_RUN_COMMAND"
 
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(childWay); strings.HasPrefix(addr, "http://") {
+	if addr, ok := strings.CutPrefix(os.Getenv(childWay), "briefly:"); ok {
+		briefly(addr)
+		return
+	} else if strings.HasPrefix(addr, "http://") {
 		_, err := http.Get(addr)
 		if err != nil {
 			os.Exit(3)
@@ -57,6 +63,23 @@ func bypass(addr string) {
 	os.Exit(5)
 }
 
+// briefly is a program whose first call goes through the proxy, and whose second one past it, if there is an address
+// for it, by a connection that is gone at once. Who closes it first, the path says.
+func briefly(addr string) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: strings.HasSuffix(addr, "/client")}}
+	for _, url := range []string{os.Getenv("ABATE_URL_PAY"), addr} {
+		if url == "" {
+			continue
+		}
+		a, err := client.Get(url)
+		if err != nil {
+			os.Exit(3)
+		}
+		_, _ = io.Copy(io.Discard, a.Body) // the server may close it
+		a.Body.Close()
+	}
+}
+
 // run runs the command until its program ends, which it is told to once ready is true.
 func run(t *testing.T, ready func(out, errs string) bool, args ...string) (code int, out, errs string) {
 	t.Helper()
@@ -84,6 +107,9 @@ func policyFor(t *testing.T, url string) string {
 
 func serving(t *testing.T) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/server" {
+			w.Header().Set("Connection", "close")
+		}
 		fmt.Fprintf(w, "%s via %v", r.URL.Path, r.Header["Via"] != nil)
 	}))
 	t.Cleanup(s.Close)
@@ -135,6 +161,48 @@ func TestProgramIsToldToEndAndKilledIfItDoesNot(t *testing.T) {
 	}
 }
 
+func TestLivePageAtAUnixSocket(t *testing.T) {
+	policy, path := policyFor(t, "http://127.0.0.1:1"), filepath.Join(t.TempDir(), "page.sock")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	dead.Close() // its file stays, as after a kill
+	args := []string{"-c", policy, "--admin", "unix:" + path + "?mode=0600", "--", "sh", "-c"}
+	page := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}}}
+	asked := 0
+	code, _, errs := run(t, func(out, _ string) bool {
+		if !strings.Contains(out, "ready") {
+			return false
+		}
+		if a, err := page.Get("http://page/healthz"); err == nil {
+			asked = a.StatusCode
+			a.Body.Close()
+		}
+		code, _, errs := run(t, nil, append(args, "exit 0")...)
+		if want := "another program listens at that socket already"; code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("a second one: code %d, %s", code, errs)
+		}
+		return true
+	}, append(args, "echo ready; while :; do sleep 0.05; done")...)
+	if asked != 200 || code != 143 || !strings.Contains(errs, "live page on unix:"+path) {
+		t.Errorf("the page answered %d; code %d: %s", asked, code, errs)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is left: %v", err)
+	}
+	for _, bad := range []string{"unix:page.sock", "unix:/", "unix:80", "unix:/a?mode=9"} {
+		code, _, errs := run(t, nil, "-c", policy, "--admin", bad, "--", "true")
+		if code != 2 || !strings.Contains(errs, "is not the address of a Unix socket") {
+			t.Errorf("%s: code %d, %s", bad, code, errs)
+		}
+	}
+}
+
 func TestSilenceAndBypassAreSaid(t *testing.T) {
 	launch.SetPatience(t, time.Millisecond)
 	url := serving(t)
@@ -152,6 +220,40 @@ func TestSilenceAndBypassAreSaid(t *testing.T) {
 	if code != 5 || !strings.Contains(errs, "pay: none: the program did not use the proxy; it was connected to ") ||
 		!strings.Contains(errs, "other: none: ") {
 		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// A connection that was gone before anybody looked is reported, also where other calls went through the proxy. The
+// proxy's own are not, and neither are those that it could not make.
+func TestShortCallPastTheProxyIsNeverSilent(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // nobody tells who is connected to what
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := serving(t)
+	for past, want := range map[string]string{
+		url + "/client":  "without the proxy",
+		url + "/server":  "without the proxy",
+		url + "/program": "without the proxy", // with its end
+		"":               "",
+	} {
+		t.Setenv(childWay, "briefly:"+past)
+		code, _, errs := run(t, nil, "-c", policyFor(t, url), "--", self)
+		said := strings.Contains(errs, want) || strings.Contains(errs, "by itself") // if somebody looked just then
+		if past == "" {
+			said = !strings.Contains(errs, "without the proxy") && !strings.Contains(errs, "by itself")
+		}
+		if code != 0 || !strings.Contains(errs, "pay: 1 call") || !said {
+			t.Errorf("past %q: code %d, %s", past, code, errs)
+		}
+	}
+	t.Setenv(childWay, "briefly:")
+	_, _, errs := run(t, nil, "-c", policyFor(t, "http://127.0.0.1:1"), "--", self)
+	if !strings.Contains(errs, "pay: 1 call (1 failed") || strings.Contains(errs, "without the proxy") {
+		t.Errorf("a service that refuses connections: %s", errs)
 	}
 }
 

@@ -8,19 +8,23 @@ import (
 	"strconv"
 )
 
-// socket is a TCP connection as /proc/net/tcp and tcp6 have it.
+// socket is a TCP connection as the kernel has it.
 type socket struct {
-	remote netip.AddrPort
-	inode  uint64
+	local   netip.AddrPort // not from /proc
+	remote  netip.AddrPort
+	inode   uint64 // 0 if nobody has it open any more
+	cookie  uint64 // its number, which no other gets; 0 if it is not known
+	carried bool   // there was content; of one that has ended
 }
 
 // States of connections, as the kernel numbers them.
 const (
-	timeWait = 0x06
-	listens  = 0x0a
+	stateTimeWait = 6
+	stateClose    = 7
+	stateListen   = 10
 )
 
-// sockets reads a table of connections. Lines that it cannot read are left out, and so are sockets that only listen or
+// sockets reads /proc/net/tcp or tcp6. Lines that it cannot read are left out, and so are sockets that only listen or
 // that nobody has any more.
 func sockets(table []byte) (all []socket) {
 	for line := range bytes.Lines(table) {
@@ -29,13 +33,13 @@ func sockets(table []byte) (all []socket) {
 			continue
 		}
 		state, err := strconv.ParseUint(string(f[3]), 16, 8)
-		if err != nil || state == timeWait || state == listens {
+		if err != nil || state == stateTimeWait || state == stateListen {
 			continue
 		}
 		remote, ok := address(f[2])
 		inode, err := strconv.ParseUint(string(f[9]), 10, 64)
 		if ok && err == nil && inode != 0 {
-			all = append(all, socket{remote, inode})
+			all = append(all, socket{remote: remote, inode: inode})
 		}
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,6 +34,84 @@ func terminal(t *testing.T) (keyboard, tty *os.File) {
 	}
 	t.Cleanup(func() { tty.Close() })
 	return keyboard, tty
+}
+
+// A terminal that is closed tells whoever leads its session, and when that is a shell, which ends by it, the group in
+// front. The program hears of it either way, and its exit code is passed on.
+func TestProgramHearsThatTheTerminalIsClosed(t *testing.T) {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP) // else those that are started may be told to ignore it, as this process was
+	t.Cleanup(func() { signal.Stop(heard) })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := policyFor(t, "http://127.0.0.1:1")
+	const program = `trap "echo hup; exit 7" HUP; echo ready; while :; do sleep 0.05; done`
+	for _, shell := range []string{"", `"$0" "$@"; true`} {
+		keyboard, tty := terminal(t)
+		var out, errs clitest.Buffer
+		cmd := exec.CommandContext(t.Context(), self, "-c", policy, "--", "sh", "-c", program)
+		if shell != "" {
+			cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", shell}, cmd.Args...)
+		}
+		cmd.Env = append(os.Environ(), commandWay+"=1")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, &out, &errs
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		tty.Close()
+		clitest.Eventually(t, "the program is ready", func() bool { return strings.Contains(out.String(), "ready") })
+		keyboard.Close()
+		clitest.Eventually(t, "the end of the command", func() bool {
+			return strings.Contains(errs.String(), "no call went through")
+		})
+		_ = cmd.Wait() // the code says all
+		if code := cmd.ProcessState.ExitCode(); !strings.Contains(out.String(), "hup") || shell == "" && code != 7 {
+			t.Errorf("shell %q: code %d: %s%s", shell, code, out.String(), errs.String())
+		}
+	}
+}
+
+// What nohup(1) says of the command holds for the program too.
+func TestProgramIgnoresTheEndOfTheTerminalIfTheCommandDoes(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs clitest.Buffer
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `trap "" HUP; exec "$0" "$@"`, self, "-c",
+		policyFor(t, "http://127.0.0.1:1"), "--", "sh", "-c", "kill -HUP $PPID; kill -HUP $$; echo still; exit 3")
+	cmd.Env = append(os.Environ(), commandWay+"=1")
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	_ = cmd.Run() // the code says all
+	if code := cmd.ProcessState.ExitCode(); code != 3 || out.String() != "still\n" {
+		t.Errorf("code %d: %s%s", code, out.String(), errs.String())
+	}
+}
+
+// The proxy does not end before the program because nobody reads any more what it says.
+func TestNobodyHasToReadWhatTheCommandSays(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads, errs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads.Close()
+	var out clitest.Buffer
+	cmd := exec.CommandContext(t.Context(), self, "-c", policyFor(t, "http://127.0.0.1:1"), "--", "sh", "-c",
+		"echo here; exit 4")
+	cmd.Env = append(os.Environ(), commandWay+"=1")
+	cmd.Stdout, cmd.Stderr = &out, errs
+	_ = cmd.Run() // the code says all
+	errs.Close()
+	if code := cmd.ProcessState.ExitCode(); code != 4 || out.String() != "here\n" {
+		t.Errorf("code %d: %s", code, out.String())
+	}
 }
 
 // A shell with jobs runs the command on a terminal, with standard input from elsewhere. What is typed, and what the

@@ -26,7 +26,7 @@ func (f *proxyFlags) checkAddresses() {
 	if f.config.Mark < 0 || f.config.Mark > 1<<31-1 || f.uid < 0 {
 		f.wrong("--mark and --proxy-uid are numbers from 0 to 2147483647")
 	}
-	if f.listen == f.admin && isListen(f.listen) && !strings.HasSuffix(f.listen, ":0") {
+	if f.listen == f.admin && cli.IsListen(f.listen) && !strings.HasSuffix(f.listen, ":0") {
 		f.wrong("--listen and --admin are both %s: write another port for one of them", f.listen)
 	}
 	f.checkTLS("listen", f.config.ListenTLS)
@@ -60,19 +60,9 @@ func (f *proxyFlags) letPass() {
 }
 
 func (f *proxyFlags) checkListen(flag, addr, example string) {
-	switch {
-	case addr == cli.Off || isListen(addr):
-	case strings.HasPrefix(addr, "unix:"):
-		f.wrong("%s %q is not the address of a Unix socket: write unix: and a path of at most 103 bytes that begins with /, "+
-			"and perhaps ?mode=0660", flag, addr)
-	default:
-		f.wrong("%s %q is not an address: write host:port, for example %s, unix:/PATH, or off", flag, addr, example)
+	if problem := cli.AddressProblem(flag, addr, example); problem != nil {
+		f.wrong("%v", problem)
 	}
-}
-
-func isListen(address string) bool {
-	_, _, socket := policyfile.Socket(address)
-	return socket || !strings.HasPrefix(address, "unix:") && cli.IsAddress(address)
 }
 
 // checkTLS checks the files of --listen-tls-cert and its like.
