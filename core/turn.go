@@ -12,13 +12,9 @@ import (
 type Caller uint8
 
 const (
-	// Scarce: while the call waits, it holds something of which its caller has little left, such as one of a few
-	// workers. It waits for an open circuit only as long as it takes to find a false alarm out, and slow attempts are
-	// not tried again. A driver that knows how much is left says it as that changes.
-	Scarce Caller = 1 << iota
 	// ComesBack: what failed is tried again by the caller sooner or later, as a message of a queue is. An open circuit
 	// refuses it at once.
-	ComesBack
+	ComesBack Caller = 1 << iota
 	// Fresh, of a call that comes back: it is made for the first time. The failure of its first attempt counts against
 	// the circuit breaker also if it came at once; later ones may be the message's own fault.
 	Fresh
@@ -48,9 +44,23 @@ func (k Caller) verdict(class Class, left, first bool) breaker.Result {
 	return breakerResult[class&3]
 }
 
-// scarce reports whether waiting holds what others need.
+// Places is a number of places of which a caller holds one while its calls last, such as the slots of a gate or the
+// workers of a service.
+type Places interface {
+	// Scarce reports whether little is left of them, as far as that is known. While it is so, a call waits for an open
+	// circuit only as long as it takes to find a false alarm out, and slow attempts are not tried again: whoever waits
+	// would hold what others need. It is asked when a call would wait or an attempt has failed, must be quick and safe for
+	// concurrent use, and must not ask the guard.
+	Scarce() bool
+}
+
+// scarce reports whether waiting holds what others need: of the caller, or a permit.
 func scarce(c *Call) bool {
-	return c.Caller&Scarce != 0 || c.place == inside && c.s.bulkhead.Scarce()
+	if c.place == inside && c.s.bulkhead.Scarce() {
+		return true
+	}
+	places := c.s.policy.Places
+	return places != nil && places.Scarce()
 }
 
 // held is what a call needs while it waits for its circuit. It does not know the call, so that calls need no heap.

@@ -296,6 +296,18 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 	}
 }
 
+// Scarce reports whether little is left of what the service can do at once, as far as the shedder knows: somebody waits
+// for a slot, or more than three quarters of the limit are in flight. Without a limit nothing is known, and in shadow
+// mode there is none. It takes no lock.
+func (s *Shedder) Scarce() bool {
+	limit := int(s.places[CriticalPlus-Sheddable].Load())
+	if limit >= unlimited || s.mode.Load()&(modeShadow|modeOff) != 0 {
+		return false
+	}
+	word := s.word.Load()
+	return waiting(word) != 0 || 4*inFlight(word) > 3*limit
+}
+
 // NeedsTime reports whether Release has a use for the time. For a permit for which it has none, and that was not
 // Dropped, it may be given the time of its Admit: a service with tens of thousands of requests per second saves reading
 // the clock.
