@@ -67,6 +67,7 @@ func scarce(c *Call) bool {
 type held struct {
 	waiter breaker.Waiter
 	until  time.Duration // how long it waits
+	check  time.Duration // when it may have to go before that, because little is left of what its caller holds
 }
 
 // awaits says what a call is to be put in a line for.
@@ -105,8 +106,9 @@ func hold(c *Call, now time.Duration, w *bulkhead.Waiter) Step {
 	if c.awaits == signOfLife {
 		h.watch(c, now, timeout)
 	} else {
-		h.until = min(c.deadline, clock.Later(now, b.Patience(timeout, scarce(c))))
+		h.until = min(c.deadline, clock.Later(now, b.Patience(timeout, false)))
 	}
+	h.stay(c, now)
 	c.awaits, c.held = nothing, h
 	permit, verdict, at := b.Hold(now, c.deadline, timeout, &h.waiter)
 	step := h.turn(c, now, permit, verdict, at)
@@ -114,6 +116,15 @@ func hold(c *Call, now time.Duration, w *bulkhead.Waiter) Step {
 		h.tell(c, now)
 	}
 	return step
+}
+
+// stay has the call wait as long as it takes to find a false alarm out, before it looks again at what its caller has
+// left: that changes while calls wait.
+func (h *held) stay(c *Call, now time.Duration) {
+	if h.check = NoDeadline; c.place != inside && c.s.policy.Places == nil {
+		return // nobody knows
+	}
+	h.check = clock.Later(now, c.s.breaker.Patience(c.s.policy.AttemptTimeout, true))
 }
 
 // tell tells the observer that the call waits. If the observer ends the goroutine nobody is left who waits.
@@ -144,7 +155,7 @@ func (h *held) turn(c *Call, now time.Duration, p breaker.Permit, v breaker.Verd
 		c.held = nil
 		return c.stop(now, h.reason())
 	}
-	return Step{Action: Queued, Until: min(at, h.until)}
+	return Step{Action: Queued, Until: min(at, h.until, h.check)}
 }
 
 // take notes the permit that the circuit has given the call.
@@ -173,7 +184,10 @@ func (h *held) admitted(c *Call, now time.Duration) Step {
 
 // end ends the wait, or goes on with it if the time has only come to look.
 func (h *held) end(c *Call, now time.Duration, cause error) Step {
-	if cause == nil && now < h.until {
+	if cause == nil && now < h.until && (now < h.check || !scarce(c)) {
+		if now >= h.check {
+			h.stay(c, now)
+		}
 		return h.look(c, now)
 	}
 	if h.leave(c, now) {
