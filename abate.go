@@ -169,6 +169,9 @@ var (
 // Observer is told everything a guard does: see core.Observer. It must be quick, and safe for concurrent use.
 type Observer = core.Observer
 
+// Places is a number of places of which a caller holds one while its calls last, see Policy.Places.
+type Places = core.Places
+
 // ObserverFunc makes an Observer of a function.
 type ObserverFunc = core.ObserverFunc
 

@@ -10,9 +10,11 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/shed"
 )
 
 // watching is the default policy with the time limit that whoever uses it sets.
@@ -190,6 +192,9 @@ func TestWhoMayNotWaitForASignEndsAtOnce(t *testing.T) {
 	}{
 		{"the last permit of the bulkhead", func(p *abate.Policy) { p.Bulkhead.MaxConcurrentCalls = 1 }, s2, nil, 0},
 		{"one permit of many", func(p *abate.Policy) { p.Bulkhead.MaxConcurrentCalls = 10 }, s2, nil, time.Second},
+		{"the last slot of its caller's gate", func(p *abate.Policy) { p.Places = filled(t, 4, 4) }, s2, nil, 0},
+		{"one slot of many", func(p *abate.Policy) { p.Places = filled(t, 4, 3) }, s2, nil, time.Second},
+		{"a slot of a gate that has no limit", func(p *abate.Policy) { p.Places = filled(t, 0, 9) }, s2, nil, time.Second},
 		{"the file says so", func(p *abate.Policy) { p.CircuitBreaker.WhileOpen = breaker.Refuse }, s2, nil, 0},
 		{"no budget", func(p *abate.Policy) { p.RetryBudget = budget.Config{Ratio: 0.0001, Reserve: 0.5} }, s2, nil, 0},
 		{"no time", func(*abate.Policy) {}, 15 * ms, nil, 0},
@@ -212,6 +217,23 @@ func TestWhoMayNotWaitForASignEndsAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// filled is a gate with so many slots, 0 for no limit, of which some are taken.
+func filled(t *testing.T, slots, taken int) *inbound.Gate {
+	t.Helper()
+	p := inbound.Protection{}
+	if slots > 0 {
+		p.Shed = shed.Config{Concurrency: shed.Fixed, MaxConcurrency: slots}
+	}
+	g := gate(t, p)
+	for range taken {
+		if step := g.Arrive(new(inbound.Arrival), core.Now(), inbound.Request{Deadline: core.NoDeadline,
+			Priority: shed.CriticalPlus}); step.Action != core.Handle {
+			t.Fatalf("%v", step)
+		}
+	}
+	return g
 }
 
 const s2 = 2 * time.Second

@@ -25,7 +25,7 @@ type Call struct {
 	tree     *CallTree     // nil if nobody has said which
 	delay    time.Duration // the last back-off, which decorrelated jitter grows from
 
-	Caller    Caller // what the driver knows of it; it is set before Begin, Scarce also later
+	Caller    Caller // what the driver knows of it; it is set before Begin
 	lastClass Class
 	attempts  int16 // sent, hedges included; policies allow 101 attempts of 4 copies at most
 	retries   int16

@@ -94,6 +94,10 @@ type Policy struct {
 	SharedBudget *budget.Budget `yaml:"-"`
 	// Observer is told what the guard does; nil for none. Not in the policy file.
 	Observer Observer `yaml:"-"`
+	// Places is what callers of the guard hold while they wait: of the service that calls, its gate (inbound.Gate), or a
+	// bulkhead or worker pool. nil: nobody knows, and only the guard's own bulkhead tells. Not in the policy file; a guard
+	// of a policy file holds the slots of that file's gates.
+	Places Places `yaml:"-"`
 	// Rand is the source of random numbers; nil takes math/rand/v2. It must be safe for concurrent use unless the
 	// guard is driven by one goroutine. A simulator or test sets it. Not in the policy file.
 	Rand func() uint64 `yaml:"-"`

@@ -12,13 +12,9 @@ import (
 type Caller uint8
 
 const (
-	// Scarce: while the call waits, it holds something of which its caller has little left, such as one of a few
-	// workers. It waits for an open circuit only as long as it takes to find a false alarm out, and slow attempts are
-	// not tried again. A driver that knows how much is left says it as that changes.
-	Scarce Caller = 1 << iota
 	// ComesBack: what failed is tried again by the caller sooner or later, as a message of a queue is. An open circuit
 	// refuses it at once.
-	ComesBack
+	ComesBack Caller = 1 << iota
 	// Fresh, of a call that comes back: it is made for the first time. The failure of its first attempt counts against
 	// the circuit breaker also if it came at once; later ones may be the message's own fault.
 	Fresh
@@ -49,15 +45,30 @@ func (k Caller) verdict(class Class, left, first bool) breaker.Result {
 	return breakerResult[class&3]
 }
 
-// scarce reports whether waiting holds what others need.
+// Places is a number of places of which a caller holds one while its calls last, such as the slots of a gate or the
+// workers of a service.
+type Places interface {
+	// Scarce reports whether little is left of them, as far as that is known. While it is so, a call waits for an open
+	// circuit only as long as it takes to find a false alarm out, and slow attempts are not tried again: whoever waits
+	// would hold what others need. It is asked when a call would wait or an attempt has failed, must be quick and safe for
+	// concurrent use, and must not ask the guard.
+	Scarce() bool
+}
+
+// scarce reports whether waiting holds what others need: of the caller, or a permit.
 func scarce(c *Call) bool {
-	return c.Caller&Scarce != 0 || c.place == inside && c.s.bulkhead.Scarce()
+	if c.place == inside && c.s.bulkhead.Scarce() {
+		return true
+	}
+	places := c.s.policy.Places
+	return places != nil && places.Scarce()
 }
 
 // held is what a call needs while it waits for its circuit. It does not know the call, so that calls need no heap.
 type held struct {
 	waiter breaker.Waiter
 	until  time.Duration // how long it waits
+	check  time.Duration // when it may have to go before that, because little is left of what its caller holds
 }
 
 // awaits says what a call is to be put in a line for.
@@ -96,8 +107,9 @@ func hold(c *Call, now time.Duration, w *bulkhead.Waiter) Step {
 	if c.awaits == signOfLife {
 		h.watch(c, now, timeout)
 	} else {
-		h.until = min(c.deadline, clock.Later(now, b.Patience(timeout, scarce(c))))
+		h.until = min(c.deadline, clock.Later(now, b.Patience(timeout, false)))
 	}
+	h.stay(c, now)
 	c.awaits, c.held = nothing, h
 	permit, verdict, at := b.Hold(now, c.deadline, timeout, &h.waiter)
 	step := h.turn(c, now, permit, verdict, at)
@@ -105,6 +117,15 @@ func hold(c *Call, now time.Duration, w *bulkhead.Waiter) Step {
 		h.tell(c, now)
 	}
 	return step
+}
+
+// stay has the call wait as long as it takes to find a false alarm out, before it looks again at what its caller has
+// left: that changes while calls wait.
+func (h *held) stay(c *Call, now time.Duration) {
+	if h.check = NoDeadline; c.place != inside && c.s.policy.Places == nil {
+		return // nobody knows
+	}
+	h.check = clock.Later(now, c.s.breaker.Patience(c.s.policy.AttemptTimeout, true))
 }
 
 // tell tells the observer that the call waits. If the observer ends the goroutine nobody is left who waits.
@@ -135,7 +156,7 @@ func (h *held) turn(c *Call, now time.Duration, p breaker.Permit, v breaker.Verd
 		c.held = nil
 		return c.stop(now, h.reason())
 	}
-	return Step{Action: Queued, Until: min(at, h.until)}
+	return Step{Action: Queued, Until: min(at, h.until, h.check)}
 }
 
 // take notes the permit that the circuit has given the call.
@@ -164,7 +185,10 @@ func (h *held) admitted(c *Call, now time.Duration) Step {
 
 // end ends the wait, or goes on with it if the time has only come to look.
 func (h *held) end(c *Call, now time.Duration, cause error) Step {
-	if cause == nil && now < h.until {
+	if cause == nil && now < h.until && (now < h.check || !scarce(c)) {
+		if now >= h.check {
+			h.stay(c, now)
+		}
 		return h.look(c, now)
 	}
 	if h.leave(c, now) {

@@ -38,7 +38,7 @@ func lastMoment(c *Call) time.Duration {
 // where nobody has said how long he waits, no longer than it takes to find a false alarm out. No more wait than retries
 // can be paid for.
 func (h *held) watch(c *Call, now, timeout time.Duration) {
-	patience := c.s.breaker.Patience(timeout, scarce(c) || c.deadline == NoDeadline)
+	patience := c.s.breaker.Patience(timeout, c.deadline == NoDeadline)
 	h.until = min(lastMoment(c), clock.Later(now, patience))
 	h.waiter.Sign, h.waiter.Among = true, int(min(c.s.balance(now), math.MaxInt32))
 }

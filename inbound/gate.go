@@ -287,6 +287,14 @@ func (g *Gate) KeysUsage() (u idempotency.Usage, ok bool) {
 	return u, false
 }
 
+// Scarce reports whether little is left of what the gate's service can do at once, see shed.Shedder. So a gate is the
+// core.Places of the guards of what its service calls: who waits must not hold the last of them. A gate that sheds
+// nothing knows nothing. It takes no lock.
+func (g *Gate) Scarce() bool {
+	s := g.inForce()
+	return s.shedder != nil && s.shedder.Scarce()
+}
+
 // GateState is a gate's state at one moment, for dashboards and people. Parts that are off are zero.
 type GateState struct {
 	Shed      shed.State

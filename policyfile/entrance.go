@@ -90,6 +90,29 @@ func (s *Set) Entrance(listen, host, path string) (Entrance, bool) {
 	return Entrance{p.gate, p.full, Destination{p.local, p.to, t.number, d.label, false, d.rewrite}}, true
 }
 
+// Places is what the calls of the Set's guards hold while they last, for a guard beside it: Policy.Places of each that
+// no hook has given another.
+func (s *Set) Places() abate.Places { return (*held)(s) }
+
+// held is a Set as what the calls of its guards hold while they last: a request that a gate of the file has let in. It
+// is the same program that answers and that calls; what it calls for nobody's request holds nothing, but is not told
+// from the rest.
+type held Set
+
+// Scarce reports whether little is left of what one of the services behind the gates can do at once.
+func (h *held) Scarce() bool {
+	t := h.current.Load()
+	if t == nil { // it is being loaded
+		return false
+	}
+	for _, p := range t.protected {
+		if p.gate.Scarce() {
+			return true
+		}
+	}
+	return false
+}
+
 // gateChange is a gate and the protection it is about to get.
 type gateChange struct {
 	gate       *inbound.Gate

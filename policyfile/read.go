@@ -53,7 +53,18 @@ func same(g *abate.Guard, next *abate.Policy) bool {
 		return false
 	}
 	now.Observer, want.Observer = nil, nil
+	if !samePlaces(now.Places, want.Places) {
+		return false
+	}
+	now.Places, want.Places = nil, nil
 	return reflect.DeepEqual(now, want.WithDefaults())
+}
+
+func samePlaces(a, b abate.Places) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 func sameObserver(a, b abate.Observer) bool {

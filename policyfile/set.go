@@ -367,6 +367,9 @@ func (s *Set) adjusted(name string, p Policy) Policy {
 	for _, f := range s.hooks.Policy {
 		f(name, &p.Policy)
 	}
+	if p.Places == nil {
+		p.Places = s.Places()
+	}
 	return p
 }
 

@@ -20,6 +20,11 @@ func (p *Proxy) Endpoints(service string, want map[string]bool) (n int, same boo
 	return len(f.endpoints), len(f.endpoints) == len(want)
 }
 
+// Scarce is what the calls to a service are told of what their callers hold.
+func (p *Proxy) Scarce(service string) bool {
+	return p.plane.policies.Guard(service).Describe().Places.Scarce()
+}
+
 // Clients is how many are connected.
 func (p *Proxy) Clients() int {
 	p.lobby.mu.Lock()

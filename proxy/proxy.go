@@ -99,11 +99,21 @@ func (p *Proxy) hooks(metrics *abateprom.Metrics) policyfile.Hooks {
 		}}
 }
 
-// adjust has a guard observed.
+// elsewhere is what those hold whose calls go through a gateway: places of their own services, of which it knows
+// nothing. Its gates stand in front of others.
+type elsewhere struct{}
+
+// Scarce reports false.
+func (elsewhere) Scarce() bool { return false }
+
+// adjust has a guard observed, and know what its callers hold.
 func (p *Proxy) adjust(metrics *abateprom.Metrics) func(string, *abate.Policy) {
 	return func(name string, policy *abate.Policy) {
 		if own := p.plane.config.Adjust; own != nil {
 			own(name, policy) // first: the others keep the Observer that they find
+		}
+		if p.plane.config.Gateway && policy.Places == nil {
+			policy.Places = elsewhere{}
 		}
 		metrics.Adjust(name, policy)
 		p.admin.page.Adjust(name, policy)

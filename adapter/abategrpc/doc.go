@@ -40,6 +40,8 @@
 //	gate, err := inbound.NewGate("payments", inbound.DefaultProtection())
 //	server := grpc.NewServer(abategrpc.ServerOptions(gate)...)
 //
+// The guards of what the server calls should know the gate: policy.Places = gate. A policy file sees to that itself.
+//
 // A call passes, in this order: authentication → deadline → rate limit → shed, with its queue → idempotency key → the
 // handler. Refusals have details (google.rpc.ErrorInfo with a stable reason, RetryInfo), say in grpc-retry-pushback-ms
 // when to come again, or never, and cost less than a call. [Server] and [TryOf] say the rest.

@@ -37,6 +37,8 @@
 //	gate, err := inbound.NewGate("checkout", inbound.DefaultProtection())
 //	server := &http.Server{Handler: abatehttp.NewHandler(gate, mux)}
 //
+// The guards of what the service calls should know the gate: policy.Places = gate. A policy file sees to that itself.
+//
 // A request passes, in this order: authentication → deadline → rate limit → shed, with its queue → idempotency key →
 // the handler. What is refused comes to none of the later ones: a request that is shed burns no key. Refusals are RFC
 // 9457 problems with a stable code, Retry-After (1 to 30 s for load: those who are refused come back one after the

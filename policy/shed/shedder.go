@@ -168,7 +168,7 @@ func (s *Shedder) pass(now time.Duration, r Request, caller uint32, reason Reaso
 		case n >= places && s.unfair(caller):
 			reason = Unfair
 		case n >= places+room:
-			reason = s.noPlace(word, k, room)
+			reason = noPlace(s, word, k, room)
 		case s.word.CompareAndSwap(word, word+oneArrival+oneInFlight):
 			s.count(caller, 1)
 			return s.permit(now, uint32(word>>arrivalShift), caller), Admitted, None
@@ -182,7 +182,7 @@ func (s *Shedder) pass(now time.Duration, r Request, caller uint32, reason Reaso
 }
 
 // noPlace is why one of rank k is refused when nobody may wait, or nobody more.
-func (s *Shedder) noPlace(word uint64, k rank, room int) Reason {
+func noPlace(s *Shedder, word uint64, k rank, room int) Reason {
 	if inFlight(word) < int(s.places[CriticalPlus-Sheddable].Load())+room {
 		return LowPriority
 	}
@@ -206,7 +206,7 @@ func (s *Shedder) contend(now time.Duration, r Request, caller uint32) (Permit, 
 		case s.unfair(caller):
 			return s.refuse(Unfair)
 		case s.room.Load() == 0:
-			return s.refuse(s.noPlace(word, k, 0))
+			return s.refuse(noPlace(s, word, k, 0))
 		default:
 			s.word.Add(oneArrival)
 			s.heldBack.Store(true)
@@ -241,7 +241,7 @@ func (s *Shedder) decide(now time.Duration, k rank, caller uint32) (Permit, Verd
 		case s.unfair(caller):
 			return Permit{}, Refused, Unfair
 		case room == 0:
-			return Permit{}, Refused, s.noPlace(word, k, 0)
+			return Permit{}, Refused, noPlace(s, word, k, 0)
 		case s.queue.len() >= room && k <= s.queue.least():
 			return Permit{}, Refused, k.below(s.queue.least())
 		}
@@ -294,6 +294,18 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 		s.serve(now, &woken)
 		s.unlock(now, &woken)
 	}
+}
+
+// Scarce reports whether little is left of what the service can do at once, as far as the shedder knows: somebody waits
+// for a slot, or more than three quarters of the limit are in flight. Without a limit nothing is known, and in shadow
+// mode there is none. It takes no lock.
+func (s *Shedder) Scarce() bool {
+	limit := int(s.places[CriticalPlus-Sheddable].Load())
+	if limit >= unlimited || s.mode.Load()&(modeShadow|modeOff) != 0 {
+		return false
+	}
+	word := s.word.Load()
+	return waiting(word) != 0 || 4*inFlight(word) > 3*limit
 }
 
 // NeedsTime reports whether Release has a use for the time. For a permit for which it has none, and that was not

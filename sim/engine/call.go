@@ -60,7 +60,6 @@ func (cs *calls) begin(ti uint32, k int32, which int) {
 	if c.Caller = edge.by; c.Caller&core.ComesBack != 0 && !t.again {
 		c.Caller |= core.Fresh
 	}
-	cs.press(c, edge, t.inst)
 	guard := cs.guards.of[t.inst][edge.slot]
 	cs.take(ci, guard.Begin(&c.Call, time.Duration(w.now), t.deadlineOf()))
 }
@@ -254,19 +253,7 @@ func (cs *calls) deliver(ai uint32, end EndKind) {
 	}
 	cs.release(a, end, outcome.Class)
 	tr.attempts.put(ai)
-	cs.press(c, &w.edges[c.edge], c.inst)
 	cs.take(ci, c.AttemptDone(time.Duration(w.now), copy, outcome))
-}
-
-// press has a call know whether the worker that it holds is one of the last.
-func (cs *calls) press(c *call, edge *edge, inst int32) {
-	if !edge.holdsWorker {
-		return
-	}
-	c.Caller &^= core.Scarce
-	if r := &cs.servers.replicas[inst]; bulkhead.Scarce(int64(r.busy), int64(r.workers)) {
-		c.Caller |= core.Scarce
-	}
 }
 
 // drop gives up the copies that are in the air when a call ends: another one has decided it.

@@ -56,7 +56,7 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	e.gates = gates{world: w, rec: rec, traffic: tr, limits: &e.limits, replicas: replicas}
 	e.servers = servers{world: w, rec: rec, traffic: tr, gates: &e.gates, replicas: replicas,
 		crowd: crowd}
-	e.guards = guards{world: w, rec: rec, of: make([][]*abate.Guard, n)}
+	e.guards = guards{world: w, rec: rec, replicas: replicas, of: make([][]*abate.Guard, n)}
 	e.sharing = sharing{world: w, guards: &e.guards}
 	e.findings = findings{world: w, guards: &e.guards}
 	e.connections = connections{world: w, rec: rec, traffic: tr, servers: &e.servers,

@@ -13,6 +13,7 @@ import (
 type guards struct {
 	world    *world
 	rec      *recorder
+	replicas []replica
 	of       [][]*abate.Guard          // of instances, by index, and of the edges of their node
 	outcomes [][EndKinds]abate.Outcome // of edges: how callers judge each kind of answer
 	stopped  []bool                    // edges whose retries an operator has stopped
@@ -20,7 +21,8 @@ type guards struct {
 
 // reset makes new guards for all instances.
 func (g *guards) reset() error {
-	*g = guards{world: g.world, rec: g.rec, of: g.of, outcomes: g.outcomes[:0], stopped: make([]bool, len(g.world.edges))}
+	*g = guards{world: g.world, rec: g.rec, replicas: g.replicas, of: g.of, outcomes: g.outcomes[:0],
+		stopped: make([]bool, len(g.world.edges))}
 	for i := range g.of {
 		if err := g.renew(int32(i)); err != nil {
 			return err
@@ -48,6 +50,9 @@ func (g *guards) renew(i int32) error {
 		jitter := g.world.lend(name, number, callee, "guard", restarts)
 		policy := edge.policy
 		policy.Rand = jitter.Uint64
+		if g.world.nodeOf(i).protection != nil {
+			policy.Places = &g.replicas[i]
+		}
 		if g.stopped[k] {
 			policy.MaxRetries = 0
 		}

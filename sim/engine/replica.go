@@ -57,6 +57,10 @@ func (r *replica) started(node, workers int32) replica {
 		connOutside: r.connOutside.cleared(), slowdowns: r.slowdowns[:0], workers: workers, full: workers, begun: longAgo}
 }
 
+// Scarce has the guards of the same program know what its gate knows, and nothing else: how many workers are free the
+// service does not tell them.
+func (r *replica) Scarce() bool { return r.gate.Scarce() }
+
 // load is what a balancer that counts requests sees.
 func (r *replica) load() int32 { return r.busy + r.waiting + r.held }
 

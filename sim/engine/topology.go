@@ -93,7 +93,6 @@ type edge struct {
 	ranked         bool
 	inherits       bool        // else its calls have the priority of the request that they are made for
 	by             core.Caller // what the caller's driver knows of it
-	holdsWorker    bool        // a call holds a worker of its caller
 }
 
 // newTopology lays out a variant of a scenario.
@@ -242,7 +241,6 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 	if t.nodes[caller].consumes {
 		k.by |= core.ComesBack
 	}
-	k.holdsWorker = !t.nodes[caller].consumes && t.nodes[caller].service != nil && t.nodes[caller].service.Workers > 0
 	return k
 }
 

@@ -252,8 +252,8 @@ var today = map[int]map[string]ratchet{
 		"both":  {0, 0, 0, -1.68},
 	},
 	100: {
-		"guard": {3, 0, 0, -1.65},
-		"gate":  {3, 0, 0, 0.05}, // of all 300 there are 5; before silence was acted on, 1 here and 6 of all
+		"guard": {3, 2, 0, -1.65}, // no run was late while the simulator told it what no program does: free workers
+		"gate":  {3, 0, 0, 0.05},  // of all 300 there are 5; before silence was acted on, 1 here and 6 of all
 		"both":  {4, 1, 0, -1.73},
 	},
 }
