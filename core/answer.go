@@ -63,6 +63,7 @@ func AnswerBegan(c *Call, now time.Duration) {
 		return
 	}
 	a.asked |= askedBegun
+	a.start = min(a.start, now) // see HandedOver
 	learn(now, c, a, Success)
 	if a.asked&askedBreaker != 0 {
 		a.asked &^= askedBreaker

@@ -175,7 +175,7 @@ func (a *adaptive) starved(now time.Duration) bool {
 	}
 	overdue := a.learned.overdue()
 	for i := range a.flights.places {
-		if f := &a.flights.places[i]; f.serial != 0 && since(f.serial, a.round) && now-f.start < overdue {
+		if f := &a.flights.places[i]; f.serial != 0 && !f.aside && since(f.serial, a.round) && now-f.start < overdue {
 			return false
 		}
 	}
@@ -223,10 +223,10 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 	if r == Neutral && now == p.start && a.current() == Open && since(serial, a.round) {
 		a.probeAt = min(a.probeAt, now) // it has not been sent: another may be the probe
 	}
-	if a.current() != Closed && since(serial, a.round) {
+	if a.current() != Closed && since(serial, a.round) && !flight.aside {
 		a.out--
 	}
-	age := now - p.start
+	age := max(now-p.start, 0) // it begins later while its caller sends, see Restart
 	if r == Success {
 		change = a.succeeded(now, age, serial)
 	} else {
@@ -265,7 +265,7 @@ func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Chan
 	if quick {
 		a.prompt, a.congestion.late = a.good, 0
 		if a.current() == Closed && age <= 2*a.usual {
-			a.typical += (float64(a.flights.out+1) - a.typical) / float64(min(a.learned.at+1, 64))
+			a.typical += (float64(a.flights.busy()+1) - a.typical) / float64(min(a.learned.at+1, 64))
 		}
 	}
 	switch state := a.current(); {
