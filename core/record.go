@@ -97,12 +97,13 @@ func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, resul
 }
 
 // HandedOver reports at what time the dependency had the request of the attempt of c that is in the air: when the last
-// byte of a body that a client sends was handed over, or, while the client is still sending, the time until which it
-// may go on. What came before is the client's time, and nobody who learns from attempts counts it: neither as latency
-// nor as silence. A dependency that does not take what it is sent has the time since it was handed something last.
+// byte of a body that a client sends was handed over, or, while the client is waited for, a time that is later than now
+// and than the next report. What came before is the client's time, and nobody who learns from attempts counts it:
+// neither as latency nor as silence. A dependency that does not take what it is sent has the time since it was handed
+// something last.
 //
 // A driver reports it as often as there is news, and once more before AttemptDone or AnswerBegan. It does nothing for
-// an attempt that has copies beside it, or whose answer has begun. An end before at counts as one at at.
+// an attempt that has copies beside it, or whose answer has begun. An attempt that ends before at has taken no time.
 func HandedOver(c *Call, now, at time.Duration) {
 	a := &c.main
 	if c.over || !a.live || c.inAir != 1 || a.asked&askedBegun != 0 {

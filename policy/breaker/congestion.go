@@ -163,7 +163,8 @@ func (a *adaptive) floor(age time.Duration, serial uint32) {
 	}
 }
 
-// count returns how many attempts are out whose results are somebody's, those aside left out, and the serial before that of the oldest.
+// count returns how many attempts are out whose results are somebody's, those aside left out, and the serial before
+// that of the oldest.
 func (f *flights) count() (n int, before uint32) {
 	before = f.serial
 	for i := range f.places {

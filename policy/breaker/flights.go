@@ -67,7 +67,7 @@ func since(a, b uint32) bool { return (a-b)&serials != 0 && (a-b)&serials < seri
 // then already there is nothing to learn from its being later now: a success has come since it began.
 func (f *flights) sum(now, good time.Duration, d *doubts) (nats float32) {
 	for i := range f.places {
-		if f.places[i].serial == 0 {
+		if f.places[i].serial == 0 || f.places[i].aside {
 			continue
 		}
 		start := f.places[i].start

@@ -2,9 +2,9 @@ package breaker
 
 import "time"
 
-// Restart has the time of an admitted call begin anew at at: until then its caller was still sending, or is not done
-// yet if at is later than now, and what that takes says nothing about the dependency. Record the permit that it
-// returns instead of permit; recorded before at, the call has taken no time.
+// Restart has the time of an admitted call begin anew at at: until then its caller was still sending, and what that
+// takes says nothing about the dependency. If at is later than now he is not done yet: the call is no evidence before
+// the next Restart. Record the permit that it returns instead of permit; recorded before at, it has taken no time.
 //
 // A probe of the kind Thresholds keeps its lease as it is: a caller who sends for longer makes room for another probe,
 // and how his call ends still counts. One of the kind Adaptive takes no place while its caller sends.
@@ -46,14 +46,18 @@ func (a *adaptive) restart(now time.Duration, p Permit, at time.Duration) {
 	if f.aside == aside {
 		return
 	}
+	if !aside {
+		a.busies(now)
+	}
 	f.aside = aside
 	change := 1
 	if aside {
 		change = -1
 	}
-	a.flights.aside -= change
-	if a.current() == Closed || f.foreign || !since(serial, a.round) {
-		return
+	if a.flights.aside -= change; aside && a.flights.busy() == 0 {
+		a.idle = now
 	}
-	a.out += change
+	if a.current() != Closed && !f.foreign && since(serial, a.round) {
+		a.out += change
+	}
 }
