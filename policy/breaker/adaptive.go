@@ -103,7 +103,7 @@ func (a *adaptive) begin(now, patience time.Duration) Permit {
 	if !a.begun {
 		a.begun, a.good, a.prompt, a.idle = true, now, now, now
 	}
-	a.busies(now)
+	busies(a, now)
 	if state != Closed {
 		a.out++
 		if state == Open {
@@ -114,7 +114,7 @@ func (a *adaptive) begin(now, patience time.Duration) Permit {
 }
 
 // busies notes that the dependency is about to have something to do: if it had nothing before, that was no silence.
-func (a *adaptive) busies(now time.Duration) {
+func busies(a *adaptive, now time.Duration) {
 	if a.current() != Open && a.flights.busy() == 0 {
 		a.good += max(now-a.idle, 0)
 		a.prompt += max(now-a.idle, 0)

@@ -47,7 +47,7 @@ func (a *adaptive) restart(now time.Duration, p Permit, at time.Duration) {
 		return
 	}
 	if !aside {
-		a.busies(now)
+		busies(a, now)
 	}
 	f.aside = aside
 	change := 1
