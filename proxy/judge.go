@@ -81,8 +81,13 @@ func (g *guardedCall) judgeDelivered(a *answer) (o abate.Outcome) {
 // outlived reports whether an answer of gRPC that has begun ended because the time of its call was up, whoever noticed
 // first.
 func (g *guardedCall) outlived(a *answer) bool {
-	late := timedOut(a.broke) || a.overdue(a.broke) || a.broke == nil && a.verdict.code == hops.DeadlineExceeded
-	return late && core.Now() >= g.req.limit
+	switch {
+	case core.Now() < g.req.limit:
+		return false
+	case a.broke == nil:
+		return a.verdict.known && a.verdict.code == hops.DeadlineExceeded
+	}
+	return timedOut(a.broke) || a.overdue(a.broke)
 }
 
 func (g *guardedCall) judgeRPC(a *answer, again bool) abate.Outcome {
