@@ -67,6 +67,106 @@ func TestHowLongAStreamLastsIsNotWhatAnAttemptTakes(t *testing.T) {
 	}
 }
 
+// A stream has its place of the bulkhead until its answer begins, and to its end only if the policy says so.
+func TestAStreamKeepsItsPlaceOnlyIfThePolicySaysSo(t *testing.T) {
+	for hold, during := range map[bool]int{false: 0, true: 1} {
+		g := guard(t, abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, HoldDuringBody: hold}})
+		now := time.Hour
+		var c core.Call
+		g.Begin(&c, now, core.NoDeadline)
+		if n := g.StateAt(now).Bulkhead.InFlight; n != 1 {
+			t.Fatalf("holdDuringBody %v: %d places are taken before the answer", hold, n)
+		}
+		core.AnswerBegan(&c, now+5*ms)
+		if n := g.StateAt(now).Bulkhead.InFlight; n != during {
+			t.Errorf("holdDuringBody %v: %d places are taken during the answer, want %d", hold, n, during)
+		}
+		c.AttemptDone(now+time.Second, 0, abate.Outcome{})
+		if n := g.StateAt(now).Bulkhead.InFlight; n != 0 {
+			t.Errorf("holdDuringBody %v: %d places are taken after it", hold, n)
+		}
+	}
+}
+
+// What a client takes to send its request is nobody's latency, and no silence of the dependency: neither while it goes
+// on, nor in what the guard has learned when it is over.
+func TestTheTimeOfAnUploadIsNotTheDependencys(t *testing.T) {
+	for name, p := range map[string]abate.Policy{
+		"the default": abate.DefaultPolicy(),
+		"slow calls": {CircuitBreaker: breaker.Config{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 100 * ms,
+			MinimumNumberOfCalls: 10}},
+		"an adaptive limit": {Bulkhead: bulkhead.Config{Limit: bulkhead.AdaptiveLimit}, AttemptTimeout: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var longest time.Duration
+			p.Observer = abate.ObserverFunc(func(e abate.Event) {
+				if e.Kind == core.AttemptEnded {
+					longest = max(longest, e.Latency)
+				}
+			})
+			g := guard(t, p)
+			calls := make([]core.Call, 100)
+			if p.Bulkhead.Adapts() {
+				calls = calls[:15] // what it learns of is how attempts end
+			}
+			now := time.Hour
+			for i := range calls {
+				if step := g.Begin(&calls[i], now, core.NoDeadline); step.Action != core.Attempt {
+					t.Fatalf("upload %d: %+v; %+v", i, step, g.StateAt(now))
+				}
+				for range 4 {
+					for j := range calls[:i+1] {
+						core.HandedOver(&calls[j], now, now+50*ms)
+					}
+					now += 25 * ms
+				}
+			}
+			for i := range calls {
+				core.HandedOver(&calls[i], now, now)
+				if step := calls[i].AttemptDone(now+5*ms, 0, abate.Outcome{}); step.Err != nil {
+					t.Fatalf("the end of upload %d: %+v", i, step)
+				}
+			}
+			st := g.StateAt(now)
+			if st.Breaker.State != breaker.Closed || st.Breaker.Openings != 0 || st.Bulkhead.Limit != 0 {
+				t.Errorf("%+v, %+v", st.Breaker, st.Bulkhead)
+			}
+			if longest != 5*ms {
+				t.Errorf("an attempt took %v, want 5ms", longest)
+			}
+		})
+	}
+}
+
+// A call that ends while its client is still sending has taken no time, rather than less.
+func TestACallThatEndsWhileItsClientSendsHasTakenNoTime(t *testing.T) {
+	for name, end := range map[string]func(c *core.Call, now time.Duration){
+		"with an answer": func(c *core.Call, now time.Duration) { c.AttemptDone(now, 0, abate.Outcome{}) },
+		"in a panic":     func(c *core.Call, now time.Duration) { c.Abort(now) },
+		"as a stream": func(c *core.Call, now time.Duration) {
+			core.AnswerBegan(c, now)
+			c.AttemptDone(now, 0, abate.Outcome{})
+		},
+	} {
+		told, p := 0, abate.DefaultPolicy()
+		p.Observer = abate.ObserverFunc(func(e abate.Event) {
+			if e.Kind == core.AttemptEnded {
+				if told++; e.Latency != 0 {
+					t.Errorf("%s: it has taken %v", name, e.Latency)
+				}
+			}
+		})
+		g := guard(t, p)
+		var c core.Call
+		g.Begin(&c, time.Hour, core.NoDeadline)
+		core.HandedOver(&c, time.Hour+5*ms, time.Hour+500*ms)
+		end(&c, time.Hour+10*ms)
+		if told != 1 || g.StateAt(time.Hour+10*ms).Breaker.State != breaker.Closed {
+			t.Errorf("%s: told %d times, %+v", name, told, g.StateAt(time.Hour+10*ms).Breaker)
+		}
+	}
+}
+
 // A stream that breaks off is a failure in the end. What its caller has of it cannot be taken back, so it is the last
 // attempt.
 func TestAStreamThatBreaksOffIsAFailure(t *testing.T) {

@@ -700,7 +700,7 @@ func (x *permits) check() {
 			begun++
 		}
 		switch {
-		case !c.counted || c.enqueue && !c.circuit:
+		case !c.counted || c.begun && !c.keeps || c.enqueue && !c.circuit:
 		case c.queued && !c.woken && !c.circuit:
 			if waiting++; !c.away {
 				first++

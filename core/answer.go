@@ -55,15 +55,17 @@ func (c *Call) AnswerEnded(now time.Duration, err error) {
 // how the attempt ends is not known yet: a stream, whose verdict stands at its end. It is a success for all who learn
 // from attempts, with the time that it took so far: a dependency whose streams last for hours is neither silent nor
 // slow. AttemptDone has to follow, with which the call finishes; a failure that it reports counts as an answer that
-// broke off. The call keeps its permit of the bulkhead until then. It does nothing for an attempt that has copies
-// beside it, and the second time.
+// broke off. The call keeps its permit of the bulkhead until then only with HoldDuringBody. It does nothing for an
+// attempt that has copies beside it, and the second time.
 func AnswerBegan(c *Call, now time.Duration) {
 	a := &c.main
 	if c.over || !a.live || c.inAir != 1 || a.asked&askedBegun != 0 {
 		return
 	}
 	a.asked |= askedBegun
+	a.start = min(a.start, now) // see HandedOver
 	learn(now, c, a, Success)
+	c.place.begun(c.s)
 	if a.asked&askedBreaker != 0 {
 		a.asked &^= askedBreaker
 		a.permit = c.s.breaker.Answered(now, a.permit)

@@ -71,6 +71,13 @@ func (p *place) keep(s *settings, a *attemptCopy) {
 	}
 }
 
+// begun gives the permit back when the answer begins, unless the policy says that it is kept.
+func (p *place) begun(s *settings) {
+	if !s.policy.Bulkhead.HoldDuringBody {
+		p.leave(s)
+	}
+}
+
 // keptPermit is a permit that an answer keeps until it ends, for good or bad. It may be told so more than once.
 type keptPermit struct {
 	s    *settings

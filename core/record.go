@@ -12,6 +12,7 @@ import (
 func (c *Call) record(now time.Duration, n int, o *Outcome) {
 	s, a := c.s, copyOf(c, n)
 	a.live = false
+	a.start = min(a.start, now) // later while a client sends, see HandedOver
 	c.inAir--
 	if a.handed != 0 || o.Resent > 0 || o.Below.Said || o.Below.Final { // else there is nothing to settle
 		c.settle(n, o)
@@ -95,6 +96,25 @@ func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, resul
 	}
 }
 
+// HandedOver reports at what time the dependency had the request of the attempt of c that is in the air: when the last
+// byte of a body that a client sends was handed over, or, while the client is waited for, a time that is later than now
+// and than the next report. What came before is the client's time, and nobody who learns from attempts counts it:
+// neither as latency nor as silence. A dependency that does not take what it is sent has the time since it was handed
+// something last.
+//
+// A driver reports it as often as there is news, and once more before AttemptDone or AnswerBegan. It does nothing for
+// an attempt that has copies beside it, or whose answer has begun. An attempt that ends before at has taken no time.
+func HandedOver(c *Call, now, at time.Duration) {
+	a := &c.main
+	if c.over || !a.live || c.inAir != 1 || a.asked&askedBegun != 0 {
+		return
+	}
+	a.start = at
+	if a.asked&askedBreaker != 0 {
+		a.permit = breaker.Restart(c.s.breaker, now, a.permit, at)
+	}
+}
+
 // dropCopies makes the copies still in the air neutral, and one that was let pass and is not sent. If an observer ends
 // the goroutine in the middle of that, or Policy.Rand panics, the others are dropped all the same.
 func (c *Call) dropCopies(now time.Duration) {
@@ -109,6 +129,7 @@ func (c *Call) dropCopies(now time.Duration) {
 		live, began := a.live, now
 		if a.live = false; live {
 			c.inAir--
+			a.start = min(a.start, now)
 			c.settle(n, &Outcome{Class: Ignored})
 			began = a.start
 		}

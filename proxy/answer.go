@@ -14,19 +14,23 @@ import (
 
 // answer is what one attempt brings: the head of a response, and its content as it comes.
 type answer struct {
-	req    *request
-	body   *content
-	tries  *tries
-	to     *endpoint
-	begun  balance.Attempt // to it
-	picked bool            // it has not ended
-	result balance.Result
-	until  time.Duration // the end of the attempt's time, reading the answer included
-	sent   bool          // a byte of the request may have reached the service
-	alone  bool          // it has no copies beside it
-	head   requestHead
-	failed bool // of copies: it is none
-	resp   h1.Response
+	req      *request
+	body     *content
+	tries    *tries
+	to       *endpoint
+	begun    balance.Attempt // to it
+	picked   bool            // it has not ended
+	dated    time.Duration   // since when the time is the endpoint's
+	result   balance.Result
+	until    time.Duration // the end of the attempt's time, reading the answer included
+	sent     bool          // a byte of the request may have reached the service
+	alone    bool          // it has no copies beside it
+	head     requestHead
+	call     *core.Call    // whose only attempt it is; nil for none
+	patience time.Duration // for the service, from when it has the request; 0: without limit
+	callEnd  time.Duration // the end of the call's time
+	failed   bool          // of copies: it is none
+	resp     h1.Response
 
 	conn    *upstreamConn // HTTP/1.1
 	slot    upstreamSlot

@@ -38,7 +38,7 @@ func (a *answer) memory() (fields []h1.Field, sent []h2.Field, lines []byte) {
 // send makes attempt n, as far as the head of the answer. One that may have copies beside it, which is not alone,
 // ends with ctx.
 func (a *answer) send(ctx context.Context, n int) error {
-	if err := a.body.fill(a.until); err != nil {
+	if err := fill(a); err != nil {
 		return err
 	}
 	if n > 1 && a.req.gone() {
@@ -155,7 +155,7 @@ func (t *tries) pick(a *answer, now time.Duration) bool {
 	if i < 0 {
 		return false
 	}
-	a.to, a.begun, a.picked = f.endpoints[i], pending, true
+	a.to, a.begun, a.picked, a.dated = f.endpoints[i], pending, true, now
 	t.last = a.to
 	return true
 }

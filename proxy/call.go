@@ -19,8 +19,9 @@ type guardedCall struct {
 	release core.Release // of a call that was hedged
 	step    core.Step    // what is to be done next
 	tries   tries
-	reached bool   // an attempt may have come to the service
-	first   answer // of the attempt in the air, when it has no copies
+	until   time.Duration // the end of the call's time
+	reached bool          // an attempt may have come to the service
+	first   answer        // of the attempt in the air, when it has no copies
 	got     *answer
 
 	// delivered reports that the client of a gRPC call has its answer: how the attempt went was known only at its
@@ -53,6 +54,9 @@ func (g *guardedCall) begin(policy *abate.Policy, now, until time.Duration) erro
 	}
 	if policy.Hedge.Enabled() && g.mayHedge() {
 		return g.runHedged()
+	}
+	if g.until = until; policy.Timeout > 0 {
+		g.until = min(until, later(now, policy.Timeout))
 	}
 	g.machine.Under(r.tree)
 	if r.before > 0 {
@@ -113,7 +117,9 @@ func (g *guardedCall) attempt(until time.Duration) {
 		g.req.route.stats.Retried(g.tries.sent)
 	}
 	a.renew(g.req, g.body, &g.tries, until, true, told)
+	g.bind(a, until)
 	err := a.send(context.Background(), g.tries.sent)
+	tellHandedOver(a, core.Now())
 	a.span.err = err
 	g.reached = g.reached || a.sent
 	if err == nil && g.req.rpc && !a.verdict.known {
@@ -132,6 +138,16 @@ func (g *guardedCall) attempt(until time.Duration) {
 		rest(a, now)
 	default:
 		a.release(now, true)
+	}
+}
+
+// bind makes a the only attempt of g, which ends at until.
+func (g *guardedCall) bind(a *answer, until time.Duration) {
+	if a.call, a.callEnd = &g.machine, g.until; until != core.NoDeadline {
+		a.patience = until - core.Now()
+	}
+	if a.body.kind == streamed { // attemptTimeout begins when the body has come, which nobody can foresee
+		a.head.until = a.callEnd
 	}
 }
 

@@ -70,9 +70,9 @@ func TestTheProxysOwnAnswersAreGRPCToGRPC(t *testing.T) {
 
 func TestAFullBulkheadRefusesGRPC(t *testing.T) {
 	s := serveGRPC(t, repeatAll)
-	r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1, noQueue: true}"))
+	r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1, holdDuringBody: true, noQueue: true}"))
 	cc := dialGRPC(t, r.addr)
-	c := converse(t, cc, "/a.B/Chat").say("1").hear("1") // a stream holds its slot as long as it lasts
+	c := converse(t, cc, "/a.B/Chat").say("1").hear("1") // this stream holds its slot as long as it lasts
 	if got := call(t, cc, "/a.B/C", "x"); got.code != codes.Unavailable || got.last("abate-reason") != "bulkhead-full" {
 		t.Errorf("got %+v", got)
 	}

@@ -197,9 +197,9 @@ func (f *feed) replayable() bool { return f.replay.Load() && !f.committed.Load()
 
 var errSentOnce = errors.New("the request is too long to be sent again")
 
-// late is upload.late.
+// late is upload.late. The client of a gRPC call may itself be waiting for a message.
 func (f *feed) late() bool {
-	if f.body.req.Length < 0 || !f.asking.Load() {
+	if f.body.req.rpc || !f.asking.Load() {
 		return false
 	}
 	var err error = errSlowBody

@@ -98,7 +98,9 @@ func (a *answer) beginHTTP2() error {
 func (a *answer) awaitHeadHTTP2() (*h2.Head, error) {
 	h := &a.h2
 	for {
-		now, end := core.Now(), a.until
+		now := core.Now()
+		more := followBody(a, now)
+		end := a.until
 		if f := a.body.feed; f != nil && a.req.rpc && end != core.NoDeadline {
 			end = max(end, min(a.req.limit, later(time.Duration(f.lastAt.Load()), end-h.began)))
 		}
@@ -106,7 +108,7 @@ func (a *answer) awaitHeadHTTP2() (*h2.Head, error) {
 			return nil, &timeLimitError{"no answer"}
 		}
 		until := end
-		if !h.hooked {
+		if !h.hooked || more {
 			until = min(until, later(now, glance))
 		}
 		head, err := h.s.AwaitHead(until)

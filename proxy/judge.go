@@ -64,6 +64,8 @@ func cutOff(err error) bool {
 // judgeDelivered judges an answer that the client has got, as far as it came.
 func (g *guardedCall) judgeDelivered(a *answer) (o abate.Outcome) {
 	switch v := &a.verdict; {
+	case g.outlived(a): // it had begun: how long its client wants it is no failure
+		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: a.broke}
 	case a.broke != nil && !errors.Is(a.broke, errGone) && !g.req.client.gone():
 		o = abate.Outcome{Class: abate.Failure, NoRetry: true, Err: a.broke}
 	case !v.known:
@@ -74,6 +76,18 @@ func (g *guardedCall) judgeDelivered(a *answer) (o abate.Outcome) {
 	g.hear(&o, a, a.broke)
 	a.result = hops.EndpointResult(o.Class)
 	return o
+}
+
+// outlived reports whether an answer of gRPC that has begun ended because the time of its call was up, whoever noticed
+// first.
+func (g *guardedCall) outlived(a *answer) bool {
+	switch {
+	case core.Now() < g.req.limit:
+		return false
+	case a.broke == nil:
+		return a.verdict.known && a.verdict.code == hops.DeadlineExceeded
+	}
+	return timedOut(a.broke) || a.overdue(a.broke)
 }
 
 func (g *guardedCall) judgeRPC(a *answer, again bool) abate.Outcome {

@@ -18,9 +18,10 @@ type upload struct {
 	permit  chan struct{} // closed when the service wants the body (100 Continue), or says nothing for a while
 	began   time.Duration
 	ended   chan struct{}
-	done    atomic.Bool // sent to its end
-	asking  atomic.Bool // it waits for the client
-	halt    atomic.Bool // nobody wants the rest
+	done    atomic.Bool  // sent to its end
+	asking  atomic.Bool  // it waits for the client
+	moved   atomic.Int64 // when the service was handed something last, or there was something to hand over
+	halt    atomic.Bool  // nobody wants the rest
 	err     atomic.Pointer[error]
 	granted bool
 }
@@ -62,8 +63,10 @@ func (u *upload) run() {
 	defer buffers.Put(buf)
 	frame := make([]byte, 0, 32)
 	for {
+		u.moved.Store(int64(core.Now()))
 		u.asking.Store(true)
 		n, err := u.body.Read(*buf)
+		u.moved.Store(int64(core.Now()))
 		u.asking.Store(false)
 		if n > 0 && !u.write(frame, (*buf)[:n]) {
 			return
@@ -72,6 +75,7 @@ func (u *upload) run() {
 			if u.body.chunked && !u.put(h1.AppendLastChunk(frame, u.body.req.trailer())) {
 				return
 			}
+			u.moved.Store(int64(core.Now()))
 			u.done.Store(true)
 			return
 		}
@@ -104,10 +108,9 @@ func (u *upload) put(p []byte) bool {
 	return err == nil
 }
 
-// late tells, at the end of an attempt's time, whether it was the client who was waited for, and notes that. A client
-// that has not announced a length may itself be waiting for the answer.
+// late tells, at the end of an attempt's time, whether it was the client who was waited for, and notes that.
 func (u *upload) late() bool {
-	if u == nil || u.body.req.Length < 0 || !u.granted || !u.asking.Load() {
+	if u == nil || !u.granted || !u.asking.Load() {
 		return false
 	}
 	var err error = errSlowBody

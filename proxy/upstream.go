@@ -15,6 +15,9 @@ func (a *answer) read() error {
 	c, r := a.conn, a.req
 	for {
 		now := core.Now()
+		if a.body.upload != nil && a.resp.Status < 200 {
+			followBody(a, now)
+		}
 		if now >= a.until {
 			return &timeLimitError{"no answer"}
 		}

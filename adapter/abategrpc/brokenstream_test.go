@@ -3,6 +3,7 @@ package abategrpc_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -62,5 +63,36 @@ func TestAStreamThatBreaksOffIsAFailureThatTheBreakerSees(t *testing.T) {
 				t.Errorf("%d calls, %v of them failed; want 15, %v", got.Calls, got.FailureRate, row.failed)
 			}
 		})
+	}
+}
+
+// A stream that ends because its time is up has not broken off, whoever has set the time.
+func TestAStreamThatOutlivesItsTimeHasNotBrokenOff(t *testing.T) {
+	for _, whose := range []string{"the policy's", "the caller's"} {
+		p := abate.Policy{CircuitBreaker: breaker.Config{FailureRateThreshold: 1, MinimumNumberOfCalls: 100}}
+		ctx := t.Context()
+		if whose == "the policy's" {
+			p.Timeout = 300 * time.Millisecond
+		} else {
+			limited, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			defer cancel()
+			ctx = limited
+		}
+		g := guard(t, p)
+		b := stand(t, abategrpc.NewClient(g), nil, func(_ int, ss grpc.ServerStream) error {
+			if err := ss.SendMsg(wrapperspb.String("one")); err != nil {
+				return err
+			}
+			<-ss.Context().Done()
+			return ss.Context().Err()
+		})
+		ss := b.stream(t, ctx, "Watch")
+		send(t, ss, "a")
+		if _, err := collect(ss); status.Code(err) != codes.DeadlineExceeded {
+			t.Error(err)
+		}
+		if got := g.State().Breaker; got.Calls != 1 || got.FailureRate != 0 {
+			t.Errorf("%s time: %d calls, %v of them failed", whose, got.Calls, got.FailureRate)
+		}
 	}
 }

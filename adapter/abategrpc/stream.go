@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -258,10 +259,12 @@ func (s *stream) readSettled(m any) error {
 	return err
 }
 
-// brokeOff tells the guard how a stream ended that had counted as a success with its first message.
+// brokeOff tells the guard how a stream ended that had counted as a success with its first message. One whose own time
+// is up has not broken off: how long a caller wants a stream says nothing about the server.
 func (s *stream) brokeOff(t *streamTry, err error) {
 	var failure error
-	if err != io.EOF {
+	outlived := statusOf(err).Code() == codes.DeadlineExceeded && core.Now() >= min(s.limit, s.ends)
+	if err != io.EOF && !outlived {
 		if o := s.judge(evidence{trailer: t.stream.Trailer()}, err); o.Class == abate.Failure || o.Class == abate.Overload {
 			failure = err
 		}

@@ -28,7 +28,7 @@ var rooms = map[string][]room{
 		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers " +
 			"traced"},
 		{"its content", "content http2_feed upload"},
-		{"the attempt", "answer attempt attempthead attemptspan framing http2_send http2_upstream upstream verdict " +
+		{"the attempt", "answer attempt attempthead attemptspan framing handed http2_send http2_upstream upstream verdict " +
 			"websocket"},
 		{"the guarded call", "call hedge judge"},
 		{"the reply", "grpc_answer problem refusal reply"},

@@ -97,6 +97,14 @@ func (b *Balancer) Done(i int, now time.Duration, r Result) {
 	Attempt{b.endpoints[i], b.line, b.zones != nil}.Done(now, r)
 }
 
+// Spent takes d, for which the attempt has waited for its own caller, from what the endpoint has taken for it: a client
+// who sends slowly makes no zone slow. Call it before Done, as often as there is news.
+func (a Attempt) Spent(d time.Duration) {
+	if a.timed {
+		a.e.starts.Add(int64(d))
+	}
+}
+
 // Done ends the attempt, as Balancer.Done does. Call it once.
 func (a Attempt) Done(now time.Duration, r Result) {
 	e := a.e

@@ -39,7 +39,7 @@ type adaptive struct {
 
 	begun  bool          // an attempt has: good and idle are times
 	good   time.Duration // when the last success was, idle times left out
-	idle   time.Duration // when the last attempt ended, if none is out
+	idle   time.Duration // when the last attempt ended, if none is out but those whose callers still send
 	asked  time.Duration // when a call asked last
 	every  time.Duration // the time from one call to the next, smoothed
 	judged time.Duration // when the detector looked last
@@ -103,10 +103,7 @@ func (a *adaptive) begin(now, patience time.Duration) Permit {
 	if !a.begun {
 		a.begun, a.good, a.prompt, a.idle = true, now, now, now
 	}
-	if state != Open && a.flights.out == 0 {
-		a.good += max(now-a.idle, 0)
-		a.prompt += max(now-a.idle, 0)
-	}
+	busies(a, now)
 	if state != Closed {
 		a.out++
 		if state == Open {
@@ -114,6 +111,14 @@ func (a *adaptive) begin(now, patience time.Duration) Permit {
 		}
 	}
 	return a.flights.begin(now, patience)
+}
+
+// busies notes that the dependency is about to have something to do: if it had nothing before, that was no silence.
+func busies(a *adaptive, now time.Duration) {
+	if a.current() != Open && a.flights.busy() == 0 {
+		a.good += max(now-a.idle, 0)
+		a.prompt += max(now-a.idle, 0)
+	}
 }
 
 // gap returns the time from one probe to the next: a share of the silence. Where calls come so rarely that each of them
@@ -132,7 +137,7 @@ func (a *adaptive) came(now time.Duration) {
 // silent reports whether there has been no success for so long that it may mean something. A time in which nothing was
 // out is no silence.
 func (a *adaptive) silent(now time.Duration) bool {
-	if a.flights.out == 0 {
+	if a.flights.busy() == 0 {
 		now = min(now, a.idle)
 	}
 	return a.begun && now-a.good >= a.learned.silence()
@@ -175,7 +180,7 @@ func (a *adaptive) starved(now time.Duration) bool {
 	}
 	overdue := a.learned.overdue()
 	for i := range a.flights.places {
-		if f := &a.flights.places[i]; f.serial != 0 && since(f.serial, a.round) && now-f.start < overdue {
+		if f := &a.flights.places[i]; f.serial != 0 && !f.aside && since(f.serial, a.round) && now-f.start < overdue {
 			return false
 		}
 	}
@@ -223,10 +228,10 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 	if r == Neutral && now == p.start && a.current() == Open && since(serial, a.round) {
 		a.probeAt = min(a.probeAt, now) // it has not been sent: another may be the probe
 	}
-	if a.current() != Closed && since(serial, a.round) {
+	if a.current() != Closed && since(serial, a.round) && !flight.aside {
 		a.out--
 	}
-	age := now - p.start
+	age := max(now-p.start, 0) // it begins later while its caller sends, see Restart
 	if r == Success {
 		change = a.succeeded(now, age, serial)
 	} else {
@@ -239,7 +244,7 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 	if !a.vigil.idle() {
 		tended(a, p.start, age, serial, flight.waited, r)
 	}
-	if a.flights.out == 0 {
+	if a.flights.busy() == 0 && !flight.aside {
 		a.idle = now
 	}
 	if a.line.newest == nil && a.vigil.line.newest == nil { // as usual
@@ -265,7 +270,7 @@ func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Chan
 	if quick {
 		a.prompt, a.congestion.late = a.good, 0
 		if a.current() == Closed && age <= 2*a.usual {
-			a.typical += (float64(a.flights.out+1) - a.typical) / float64(min(a.learned.at+1, 64))
+			a.typical += (float64(a.flights.busy()+1) - a.typical) / float64(min(a.learned.at+1, 64))
 		}
 	}
 	switch state := a.current(); {

@@ -92,7 +92,7 @@ func (a *adaptive) congested(now time.Duration) bool {
 // crowded reports whether more attempts are out than chance explains, and than are answered in time at the rate of
 // successes lately.
 func (a *adaptive) crowded(now time.Duration) bool {
-	out, most := float64(a.flights.out), a.manageable(now)
+	out, most := float64(a.flights.busy()), a.manageable(now)
 	if most == 0 || out <= most || out <= a.typical || !a.learned.strained() {
 		return false
 	}
@@ -163,7 +163,8 @@ func (a *adaptive) floor(age time.Duration, serial uint32) {
 	}
 }
 
-// count returns how many attempts are out whose results are somebody's, and the serial before that of the oldest.
+// count returns how many attempts are out whose results are somebody's, those aside left out, and the serial before
+// that of the oldest.
 func (f *flights) count() (n int, before uint32) {
 	before = f.serial
 	for i := range f.places {
@@ -171,7 +172,10 @@ func (f *flights) count() (n int, before uint32) {
 		if p.serial == 0 || p.foreign {
 			continue
 		}
-		if n++; !since(p.serial, before) {
+		if !p.aside {
+			n++
+		}
+		if !since(p.serial, before) {
 			before = p.serial - 1
 		}
 	}

@@ -9,6 +9,7 @@ type flights struct {
 	free   []uint32 // places to use next
 	serial uint32   // of the latest attempt
 	out    int
+	aside  int // of those that are out
 }
 
 type flight struct {
@@ -18,6 +19,7 @@ type flight struct {
 	// foreign: it began before the breaker began anew, or came to be of this kind: its result is nobody's.
 	foreign bool
 	waited  bool // for a sign of life: it is a retry
+	aside   bool // its caller is still sending: it takes no place of a half-open circuit
 }
 
 // serials wrap around below the bit that marks the permits of this kind.
@@ -49,8 +51,14 @@ func (f *flights) end(p Permit) (was flight, ok bool) {
 	f.places[p.mark].serial = 0
 	f.free = append(f.free, p.mark)
 	f.out--
+	if was.aside {
+		f.aside--
+	}
 	return was, true
 }
+
+// busy returns how many attempts are out that the dependency has, or could have if it took them.
+func (f *flights) busy() int { return f.out - f.aside }
 
 // since reports whether serial a was given after serial b.
 func since(a, b uint32) bool { return (a-b)&serials != 0 && (a-b)&serials < serials/2 }
@@ -59,7 +67,7 @@ func since(a, b uint32) bool { return (a-b)&serials != 0 && (a-b)&serials < seri
 // then already there is nothing to learn from its being later now: a success has come since it began.
 func (f *flights) sum(now, good time.Duration, d *doubts) (nats float32) {
 	for i := range f.places {
-		if f.places[i].serial == 0 {
+		if f.places[i].serial == 0 || f.places[i].aside {
 			continue
 		}
 		start := f.places[i].start
