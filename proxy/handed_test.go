@@ -146,6 +146,7 @@ func TestAServiceThatDoesNotReadIsFoundOut(t *testing.T) {
 // A stream of gRPC whose own time is up has not broken off: how long a client wants it says nothing about the service.
 // One that the service breaks off has.
 func TestAStreamThatOutlivesItsTimeIsNoFailure(t *testing.T) {
+	over := make(chan struct{})
 	s := serveGRPC(t, func(c *rpc) error {
 		if c.method == "/a.B/Idle" { // a subscription without news
 			_ = c.SendHeader(nil)
@@ -155,17 +156,18 @@ func TestAStreamThatOutlivesItsTimeIsNoFailure(t *testing.T) {
 		if c.method == "/a.B/Breaks" {
 			return grpcstatus.Error(codes.Unavailable, "gone")
 		}
-		<-c.Context().Done()
-		return context.Cause(c.Context())
+		<-over // whatever its time is: that is up for the proxy first
+		return nil
 	})
+	t.Cleanup(func() { close(over) }) // before the service waits for those that it serves
 	for _, tt := range []struct {
 		method string
 		state  string
 	}{{"/a.B/Watch", "closed"}, {"/a.B/Idle", "closed"}, {"/a.B/Breaks", "open"}} {
 		withLimits(t, func(limit time.Duration) error {
-			r := start(t, single([]string{s.url}, noRetries, noEjection,
+			r := start(t, single([]string{s.url}, noRetries, noEjection, fmt.Sprintf("timeout: %v", limit),
 				"circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1m}"))
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			ctx, cancel := context.WithTimeout(t.Context(), patience) // which nobody waits for
 			defer cancel()
 			c := converseIn(ctx, t, dialGRPC(t, r.addr), tt.method)
 			var err error
