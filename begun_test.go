@@ -1,6 +1,7 @@
 package abate_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -96,6 +97,9 @@ func TestTheTimeOfAnUploadIsNotTheDependencys(t *testing.T) {
 		"slow calls": {CircuitBreaker: breaker.Config{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 100 * ms,
 			MinimumNumberOfCalls: 10}},
 		"an adaptive limit": {Bulkhead: bulkhead.Config{Limit: bulkhead.AdaptiveLimit}, AttemptTimeout: time.Second},
+		"a throttle": {Throttle: throttle.Config{K: 1.5, MinimumNumberOfCalls: 10, Window: time.Second},
+			Rand: func() uint64 { return 0 }}, // the draw with which a throttle refuses first
+		"one without time limits": {Bulkhead: bulkhead.Config{Limit: bulkhead.AdaptiveLimit}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var longest time.Duration
@@ -106,9 +110,6 @@ func TestTheTimeOfAnUploadIsNotTheDependencys(t *testing.T) {
 			})
 			g := guard(t, p)
 			calls := make([]core.Call, 100)
-			if p.Bulkhead.Adapts() {
-				calls = calls[:15] // what it learns of is how attempts end
-			}
 			now := time.Hour
 			for i := range calls {
 				if step := g.Begin(&calls[i], now, core.NoDeadline); step.Action != core.Attempt {
@@ -128,13 +129,77 @@ func TestTheTimeOfAnUploadIsNotTheDependencys(t *testing.T) {
 				}
 			}
 			st := g.StateAt(now)
-			if st.Breaker.State != breaker.Closed || st.Breaker.Openings != 0 || st.Bulkhead.Limit != 0 {
-				t.Errorf("%+v, %+v", st.Breaker, st.Bulkhead)
+			if st.Breaker.State != breaker.Closed || st.Breaker.Openings != 0 || st.Bulkhead.Limit != 0 ||
+				st.Bulkhead.Sending != 0 || st.Throttle.Waiting != 0 || st.Throttle.Accepts != st.Throttle.Requests {
+				t.Errorf("%+v, %+v, %+v", st.Breaker, st.Bulkhead, st.Throttle)
 			}
 			if longest != 5*ms {
 				t.Errorf("an attempt took %v, want 5ms", longest)
 			}
 		})
+	}
+}
+
+// Slow and quick uploads in any order, to a service that answers all of them: nobody is refused.
+func TestSlowAndQuickUploadsToAHealthyServiceAreAllAnswered(t *testing.T) {
+	everything := abate.DefaultPolicy()
+	everything.AttemptTimeout = time.Second
+	everything.Bulkhead = bulkhead.Config{Limit: bulkhead.AdaptiveLimit}
+	everything.Throttle = throttle.Config{K: 1.5, MinimumNumberOfCalls: 10, Window: 5 * time.Second}
+	thresholds := everything
+	thresholds.CircuitBreaker = breaker.Config{FailureThreshold: 1, SlowCallRateThreshold: 0.2,
+		SlowCallDurationThreshold: 100 * ms, MinimumNumberOfCalls: 10}
+	for seed, p := range []abate.Policy{abate.DefaultPolicy(), everything, thresholds} {
+		p.Rand = func() uint64 { return 0 }
+		g, rnd := guard(t, p), rand.New(rand.NewPCG(21, uint64(seed)))
+		type upload struct {
+			core.Call
+			pauses int
+			handed time.Duration // when the service was handed something last
+			known  time.Duration // when the driver knows what comes next
+		}
+		var out []*upload
+		now := time.Hour
+		for n := 0; n < 2000 || len(out) > 0; now += time.Duration(rnd.IntN(10)) * ms {
+			if n < 2000 && rnd.IntN(4) > 0 {
+				u := &upload{handed: now, known: now + time.Duration(rnd.IntN(20))*ms}
+				if rnd.IntN(5) == 0 {
+					u.pauses = 1 + rnd.IntN(4)
+				}
+				if step := g.Begin(&u.Call, now, core.NoDeadline); step.Action != core.Attempt {
+					t.Fatalf("policy %d, call %d beside %d: %+v, %+v", seed, n, len(out), step, g.StateAt(now))
+				}
+				out = append(out, u)
+				n++
+			}
+			left := out[:0]
+			for _, u := range out {
+				switch {
+				case u.known > now:
+				case u.pauses > 0: // it has sent a piece, and goes on
+					u.pauses--
+					u.known = now + 250*ms
+					if u.pauses == 0 { // the rest comes, and is answered
+						u.handed = now + 240*ms
+					}
+					core.HandedOver(&u.Call, now, u.handed)
+					core.HandedOver(&u.Call, now, now+500*ms)
+				default:
+					core.HandedOver(&u.Call, now, u.handed)
+					if step := u.AttemptDone(now, 0, abate.Outcome{}); step.Err != nil {
+						t.Fatalf("policy %d: the end of a call: %+v", seed, step)
+					}
+					continue
+				}
+				left = append(left, u)
+			}
+			out = left
+		}
+		st := g.StateAt(now)
+		if st.Breaker.Openings != 0 || st.Bulkhead.InFlight != 0 || st.Bulkhead.Limit != 0 || st.Bulkhead.Sending != 0 ||
+			st.Throttle.Waiting != 0 || st.Throttle.Refused != 0 {
+			t.Errorf("policy %d: %+v", seed, st)
+		}
 	}
 }
 

@@ -46,6 +46,7 @@ type permitted struct {
 	circuit  bool // it is the circuit that it waits for
 	over     bool
 	flies    [core.MaxCopies]bool
+	sends    bool                // the client of copy 0 is still sending
 	begun    bool                // the answer of its attempt has, and how that ends is not known
 	handed   [core.MaxCopies]int // extra attempts, to the callee
 	repeat   repeated
@@ -463,7 +464,7 @@ func (x *permits) fly(c *permitted, n int) {
 	if c.flies[n] {
 		x.t.Errorf("copy %d is sent twice", n)
 	}
-	c.flies[n] = true
+	c.flies[n], c.sends = true, c.sends && n > 0
 	switch first := c.Attempts() == 1; {
 	case first && (c.repeat == firstTime || c.lent()):
 	default:
@@ -594,8 +595,19 @@ func (x *permits) land(c *permitted) {
 	}
 	if x.streams && d.roll(3) == 1 {
 		x.note("the answer of copy 0 begins")
-		c.begun = c.begun || c.flies[0] && c.inAir() == 1
+		if c.flies[0] && c.inAir() == 1 {
+			c.begun, c.sends = true, false
+		}
 		core.AnswerBegan(&c.Call, x.now)
+		return
+	}
+	if x.streams && d.roll(3) == 1 {
+		at := x.now + time.Duration(d.roll(3)-1)*20*ms
+		x.note("handed over at %v", at)
+		if c.flies[0] && c.inAir() == 1 && !c.begun {
+			c.sends = at > x.now
+		}
+		core.HandedOver(&c.Call, x.now, at)
 		return
 	}
 	o := x.outcome(c.handed[n])
@@ -685,7 +697,7 @@ func (x *permits) end(c *permitted) {
 
 // check compares the guard with the books.
 func (x *permits) check() {
-	holding, waiting, first, away, calls, copies, begun := 0, 0, 0, 0, 0, 0, 0
+	holding, waiting, first, away, calls, copies, begun, sending, counted := 0, 0, 0, 0, 0, 0, 0, 0, 0
 	for _, c := range x.read {
 		if c.keeps {
 			holding++
@@ -698,6 +710,11 @@ func (x *permits) check() {
 		calls++
 		if copies += c.inAir(); c.begun {
 			begun++
+		}
+		if c.sends && c.flies[0] {
+			if sending++; c.counted {
+				counted++
+			}
 		}
 		switch {
 		case !c.counted || c.begun && !c.keeps || c.enqueue && !c.circuit:
@@ -723,8 +740,11 @@ func (x *permits) check() {
 	}
 	if n := st.Throttle.Waiting; n > copies || n < 0 {
 		x.t.Errorf("the throttle waits for %d attempts, %d are in the air", n, copies)
-	} else if p := x.guard.Describe(); x.plain && p.Throttle.Enabled() && !p.Throttle.Shadow && n != copies-begun {
-		x.t.Errorf("the throttle waits for %d attempts, %d are in the air", n, copies-begun)
+	} else if p := x.guard.Describe(); x.plain && p.Throttle.Enabled() && !p.Throttle.Shadow && n != copies-begun-sending {
+		x.t.Errorf("the throttle waits for %d attempts, %d are in the air", n, copies-begun-sending)
+	}
+	if n := st.Bulkhead.Sending; n != counted {
+		x.t.Errorf("the bulkhead knows of %d calls whose clients are still sending, there are %d", n, counted)
 	}
 	x.checkCircuit(&st, copies-begun, begun)
 	if l := x.guard.Describe().RateLimit; x.plain && l.Enabled() && !l.Shadow {

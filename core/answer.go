@@ -64,6 +64,7 @@ func AnswerBegan(c *Call, now time.Duration) {
 	}
 	a.asked |= askedBegun
 	a.start = min(a.start, now) // see HandedOver
+	c.s.sent(now, a.start, a)
 	learn(now, c, a, Success)
 	c.place.begun(c.s)
 	if a.asked&askedBreaker != 0 {

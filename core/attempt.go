@@ -52,6 +52,7 @@ const (
 	waitsForPace // since start; nobody's answer
 	askedPermit  // the bulkhead, whose permit the answer keeps
 	askedBegun   // nobody but the breaker: AnswerBegan has told the others. How the attempt ends is not known yet
+	askedSends   // the bulkhead and the throttle, which have been told that the client is still sending
 )
 
 // attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.

@@ -13,6 +13,7 @@ func (c *Call) record(now time.Duration, n int, o *Outcome) {
 	s, a := c.s, copyOf(c, n)
 	a.live = false
 	a.start = min(a.start, now) // later while a client sends, see HandedOver
+	s.sent(now, a.start, a)
 	c.inAir--
 	if a.handed != 0 || o.Resent > 0 || o.Below.Said || o.Below.Final { // else there is nothing to settle
 		c.settle(n, o)
@@ -109,9 +110,41 @@ func HandedOver(c *Call, now, at time.Duration) {
 	if c.over || !a.live || c.inAir != 1 || a.asked&askedBegun != 0 {
 		return
 	}
+	if c.s.sends(now, a); at <= now {
+		c.s.sent(now, at, a)
+	}
 	a.start = at
 	if a.asked&askedBreaker != 0 {
 		a.permit = breaker.Restart(c.s.breaker, now, a.permit, at)
+	}
+}
+
+// sends tells those who count attempts in the air that the client of a is still sending, until sent tells them more.
+func (s *settings) sends(now time.Duration, a *attemptCopy) {
+	if a.asked&askedSends != 0 {
+		return
+	}
+	a.asked |= askedSends
+	if a.asked&askedThrottle != 0 {
+		s.throttle.Record(now, a.start, throttle.Neutral)
+	}
+	if s.bulkhead != nil {
+		s.bulkhead.Suspend(a.start)
+	}
+}
+
+// sent tells them, if they wait to hear, that the client of a had sent all at at, or that the attempt ends. Its time
+// begins at at.
+func (s *settings) sent(now, at time.Duration, a *attemptCopy) {
+	if a.asked&askedSends == 0 {
+		return
+	}
+	a.asked &^= askedSends
+	if a.asked&askedThrottle != 0 {
+		s.throttle.Count(now, at)
+	}
+	if s.bulkhead != nil {
+		s.bulkhead.Resume(at)
 	}
 }
 
@@ -130,6 +163,7 @@ func (c *Call) dropCopies(now time.Duration) {
 		if a.live = false; live {
 			c.inAir--
 			a.start = min(a.start, now)
+			c.s.sent(now, a.start, a)
 			c.settle(n, &Outcome{Class: Ignored})
 			began = a.start
 		}

@@ -2,9 +2,11 @@ package proxy_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,91 +15,67 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// A slow client is no slow service: neither the attempt's time nor the breaker's clock runs while it is waited for.
+// withLimits plays a test of a time limit with longer and longer ones, until it comes out as it should. A machine that
+// stands still for longer than a limit spoils a try; what is wrong with the proxy spoils all of them.
+func withLimits(t *testing.T, play func(limit time.Duration) error) {
+	t.Helper()
+	var err error
+	for limit := 200 * time.Millisecond; limit < 10*time.Second; limit *= 2 {
+		if err = play(limit); err == nil {
+			return
+		}
+		t.Logf("with a limit of %v: %v", limit, err)
+	}
+	t.Error(err)
+}
+
+// quiet waits d for something to come from the proxy, and reports whether nothing has.
+func (c *client) quiet(d time.Duration) bool {
+	c.SetReadDeadline(time.Now().Add(d))
+	_, err := c.in.Peek(1)
+	c.SetReadDeadline(time.Now().Add(patience))
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// A slow client is no slow service: neither the attempt's time nor the breaker's clock runs while it is waited for. It
+// announces how much it sends, and each pause is short, but not all together; or it does not, and its pause is longer
+// than an attempt may take.
 func TestASlowUploadIsNotASlowService(t *testing.T) {
 	t.Parallel() // it waits
-	s := echo(t)
-	r := start(t, single([]string{s.url}, noRetries, noEjection, "attemptTimeout: 1s",
-		"circuitBreaker: {slowCallDurationThreshold: 1s, slowCallRateThreshold: 0.5, minimumNumberOfCalls: 2, "+
-			"failureThreshold: 2, waitDurationInOpenState: 1m}"))
-	conns := make([]*client, 4)
-	for i := range conns {
-		conns[i] = r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 400000\r\n\r\n")
-	}
-	piece := strings.Repeat("x", 100_000)
-	for range 4 { // each pause is short, all together are not
-		conns[0].pause(400 * time.Millisecond)
-		for _, conn := range conns {
-			conn.send(piece)
-		}
-	}
-	for _, conn := range conns {
-		if a := conn.answer(); a.status != 200 {
-			t.Errorf("%d %s", a.status, a.content)
-		}
-	}
-	if b := r.guard().Breaker; b.State != "closed" || b.Openings != 0 {
-		t.Errorf("the breaker is %s after %d openings", b.State, b.Openings)
-	}
-}
-
-// The same of a client that has not announced how much it sends, and pauses for longer than an attempt may take.
-func TestASlowUploadOfUnknownLengthIsNotASlowService(t *testing.T) {
-	t.Parallel() // it waits
-	r := start(t, single([]string{echo(t).url}, noRetries, noEjection, "attemptTimeout: 1s",
-		"circuitBreaker: {slowCallDurationThreshold: 1s, slowCallRateThreshold: 0.5, minimumNumberOfCalls: 2, "+
-			"failureThreshold: 1, waitDurationInOpenState: 1m}"))
-	conns := make([]*client, 4)
-	for i := range conns {
-		conns[i] = r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
-	}
-	conns[0].pause(1500 * time.Millisecond)
-	for _, conn := range conns {
-		conn.send("0\r\n\r\n")
-		if a := conn.answer(); a.status != 200 {
-			t.Errorf("%d %s", a.status, a.content)
-		}
-	}
-	if b := r.guard().Breaker; b.State != "closed" || b.Openings != 0 {
-		t.Errorf("the breaker is %s after %d openings", b.State, b.Openings)
-	}
-}
-
-// Under the default policy too, with slow and quick uploads in any order.
-func TestSlowAndQuickUploadsToAHealthyServiceAreAllAnswered(t *testing.T) {
-	t.Parallel() // it waits
-	r := start(t, single([]string{echo(t).url}, "attemptTimeout: 1s"))
-	rnd := rand.New(rand.NewPCG(21, 18))
-	quick := r.dial()
-	conns := make([]*client, 30)
-	for i := range conns {
-		conns[i] = r.dial()
-		conns[i].send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 300000\r\n\r\n")
-	}
-	sent, piece := make([]int, len(conns)), strings.Repeat("x", 100_000)
-	for left := len(conns); left > 0; {
-		quick.pause(15 * time.Millisecond) // more than a hundred times
-		quick.send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 3\r\n\r\nabc")
-		if a := quick.answer(); a.status != 200 {
-			t.Fatalf("a quick one: %d %s", a.status, a.content)
-		}
-		i := rnd.IntN(len(conns))
-		if sent[i] == 3 {
-			continue
-		}
-		sent[i]++
-		conns[i].send(piece)
-		if sent[i] == 3 {
-			left--
-		}
-	}
-	for i, conn := range conns {
-		if a := conn.answer(); a.status != 200 {
-			t.Errorf("slow upload %d: %d %s", i, a.status, a.content)
-		}
-	}
-	if b := r.guard().Breaker; b.State != "closed" || b.Openings != 0 {
-		t.Errorf("the breaker is %s after %d openings", b.State, b.Openings)
+	s, piece := echo(t), strings.Repeat("x", 100_000)
+	for name, upload := range map[string]struct {
+		head, piece, last string
+		pieces            int
+		pause             float64 // of the limit
+	}{
+		"of a known length":    {"Content-Length: 400000\r\n\r\n", piece, "", 4, 0.4},
+		"of an unknown length": {"Transfer-Encoding: chunked\r\n\r\n", "3\r\nabc\r\n", "0\r\n\r\n", 1, 1.5},
+	} {
+		withLimits(t, func(limit time.Duration) error {
+			r := start(t, single([]string{s.url}, noRetries, noEjection, fmt.Sprintf("attemptTimeout: %v", limit),
+				fmt.Sprintf("circuitBreaker: {slowCallDurationThreshold: %v, slowCallRateThreshold: 0.5, "+
+					"minimumNumberOfCalls: 2, failureThreshold: 1, waitDurationInOpenState: 1m}", limit)))
+			conns := make([]*client, 4)
+			for i := range conns {
+				conns[i] = r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\n" + upload.head)
+			}
+			for range upload.pieces {
+				conns[0].quiet(time.Duration(upload.pause * float64(limit)))
+				for _, conn := range conns {
+					io.WriteString(conn, upload.piece) // the answer says whether the proxy wanted it
+				}
+			}
+			for _, conn := range conns {
+				io.WriteString(conn, upload.last)
+				if a, err := conn.read("POST"); err != nil || a.status != 200 {
+					return fmt.Errorf("%s: %d %s, %v", name, a.status, a.content, err)
+				}
+			}
+			if b := r.guard().Breaker; b.State != "closed" || b.Openings != 0 {
+				return fmt.Errorf("%s: the breaker is %s after %d openings", name, b.State, b.Openings)
+			}
+			return nil
+		})
 	}
 }
 
@@ -110,25 +88,30 @@ func TestAServiceThatHangsAfterSlowUploadsIsFoundOut(t *testing.T) {
 		<-closed
 	})
 	t.Cleanup(func() { close(closed) }) // before the service waits for those that it serves
-	r := start(t, single([]string{s.url}, noRetries, noEjection, "attemptTimeout: 200ms",
-		"circuitBreaker: {failureThreshold: 2, waitDurationInOpenState: 1m}"))
-	conns := make([]*client, 2)
-	for i := range conns {
-		conns[i] = r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 100003\r\n\r\nabc")
-	}
-	conns[0].pause(500 * time.Millisecond)
-	if b := r.guard().Breaker; b.State != "closed" {
-		t.Errorf("while the clients send the breaker is %s", b.State)
-	}
-	for i, conn := range conns {
-		conn.send(strings.Repeat("x", 100_000))
-		if a := conn.answer(); a.status != 504 {
-			t.Errorf("upload %d: %d %s", i, a.status, a.content)
+	withLimits(t, func(limit time.Duration) error {
+		r := start(t, single([]string{s.url}, noRetries, noEjection, fmt.Sprintf("attemptTimeout: %v", limit),
+			"circuitBreaker: {failureThreshold: 2, waitDurationInOpenState: 1m}"))
+		conns := make([]*client, 2)
+		for i := range conns {
+			conns[i] = r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 100003\r\n\r\nabc")
 		}
-	}
-	if b := r.guard().Breaker; b.State != "open" {
-		t.Errorf("the breaker is %s", b.State)
-	}
+		if !conns[0].quiet(limit * 3 / 2) {
+			return errors.New("an answer has come while the client sends")
+		}
+		if b := r.guard().Breaker; b.State != "closed" {
+			return fmt.Errorf("while the clients send the breaker is %s", b.State)
+		}
+		for i, conn := range conns { // from here on a machine that stands still changes nothing
+			io.WriteString(conn, strings.Repeat("x", 100_000))
+			if a := conn.answer(); a.status != 504 {
+				t.Errorf("upload %d: %d %s", i, a.status, a.content)
+			}
+		}
+		if b := r.guard().Breaker; b.State != "open" {
+			t.Errorf("the breaker is %s", b.State)
+		}
+		return nil
+	})
 }
 
 // A service that stops to read is found out, although its client is not done.
@@ -163,6 +146,7 @@ func TestAServiceThatDoesNotReadIsFoundOut(t *testing.T) {
 // A stream of gRPC whose own time is up has not broken off: how long a client wants it says nothing about the service.
 // One that the service breaks off has.
 func TestAStreamThatOutlivesItsTimeIsNoFailure(t *testing.T) {
+	over := make(chan struct{})
 	s := serveGRPC(t, func(c *rpc) error {
 		if c.method == "/a.B/Idle" { // a subscription without news
 			_ = c.SendHeader(nil)
@@ -172,25 +156,30 @@ func TestAStreamThatOutlivesItsTimeIsNoFailure(t *testing.T) {
 		if c.method == "/a.B/Breaks" {
 			return grpcstatus.Error(codes.Unavailable, "gone")
 		}
-		<-c.Context().Done()
-		return context.Cause(c.Context())
+		<-over // whatever its time is: that is up for the proxy first
+		return nil
 	})
+	t.Cleanup(func() { close(over) }) // before the service waits for those that it serves
 	for _, tt := range []struct {
 		method string
 		state  string
 	}{{"/a.B/Watch", "closed"}, {"/a.B/Idle", "closed"}, {"/a.B/Breaks", "open"}} {
-		r := start(t, single([]string{s.url}, noRetries, noEjection,
-			"circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1m}"))
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		c := converseIn(ctx, t, dialGRPC(t, r.addr), tt.method)
-		var err error
-		for err == nil {
-			err = c.RecvMsg(new([]byte))
-		}
-		cancel()
-		eventually(t, tt.method+" is over", func() bool { return r.guard().Endpoints[0].Pending == 0 })
-		if b := r.guard().Breaker; b.State != tt.state {
-			t.Errorf("after %s, which ended with %v, the breaker is %s", tt.method, err, b.State)
-		}
+		withLimits(t, func(limit time.Duration) error {
+			r := start(t, single([]string{s.url}, noRetries, noEjection, fmt.Sprintf("timeout: %v", limit),
+				"circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1m}"))
+			ctx, cancel := context.WithTimeout(t.Context(), patience) // which nobody waits for
+			defer cancel()
+			c := converseIn(ctx, t, dialGRPC(t, r.addr), tt.method)
+			var err error
+			for err == nil {
+				err = c.RecvMsg(new([]byte))
+			}
+			cancel()
+			eventually(t, tt.method+" is over", func() bool { return r.guard().Endpoints[0].Pending == 0 })
+			if b := r.guard().Breaker; b.State != tt.state {
+				return fmt.Errorf("after %s, which ended with %v, the breaker is %s", tt.method, err, b.State)
+			}
+			return nil
+		})
 	}
 }

@@ -15,7 +15,7 @@ const slowAlready = 1 << 31
 func (b *Breaker) Answered(now time.Duration, permit Permit) Permit {
 	if permit.gen&adaptiveMark != 0 {
 		b.Record(now, permit, Success)
-		return Permit{start: permit.start, gen: adaptiveMark}
+		return Permit{start: min(permit.start, now), gen: adaptiveMark}
 	}
 	p := b.cur.Load()
 	if permit.gen != p.gen {
@@ -27,7 +27,7 @@ func (b *Breaker) Answered(now time.Duration, permit Permit) Permit {
 		b.mu.Unlock()
 		return permit
 	}
-	rest := Permit{start: permit.start, gen: permit.gen}
+	rest := Permit{start: min(permit.start, now), gen: permit.gen}
 	if p.ev.hanging != nil && now-permit.start >= p.cfg.SlowCallDurationThreshold {
 		rest.mark = slowAlready
 	}

@@ -183,7 +183,9 @@ func (b *Breaker) record(now time.Duration, permit Permit, r Result, begun bool)
 	}
 	ev, slow, look := p.ev, false, false
 	if h := ev.hanging; h != nil {
-		h.end(permit.mark)
+		if permit.start != sending {
+			h.end(permit.mark)
+		}
 		slow = now-permit.start >= p.cfg.SlowCallDurationThreshold
 		look = h.due(now)
 	}

@@ -1,6 +1,9 @@
 package breaker
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Restart has the time of an admitted call begin anew at at: until then its caller was still sending, and what that
 // takes says nothing about the dependency. If at is later than now he is not done yet: the call is no evidence before
@@ -20,9 +23,19 @@ func Restart(b *Breaker, now time.Duration, permit Permit, at time.Duration) Per
 	if permit.gen != p.gen || permit.gen == 0 {
 		return permit
 	}
+	was := permit.start
 	permit.start = at
-	if h := p.ev.hanging; p.state != HalfOpen && h != nil {
+	if p.state != Closed && p.state != RampUp { // the others count nothing of calls that are out but leases
+		return permit
+	}
+	h := p.ev.hanging
+	if h != nil && was != sending {
 		h.end(permit.mark)
+	}
+	switch {
+	case at > now:
+		permit.start = sending
+	case h != nil:
 		if h.due(now) { // else it would begin in a tick that is long over
 			b.advance(p, now)
 		}
@@ -30,6 +43,10 @@ func Restart(b *Breaker, now time.Duration, permit Permit, at time.Duration) Per
 	}
 	return permit
 }
+
+// sending is the start of a permit of the kind Thresholds whose caller is still sending: it is not among the calls that
+// may hang.
+const sending = math.MaxInt64
 
 // restart moves the beginning of an attempt that is out. While its caller sends it takes no place of a half-open
 // circuit: callers who take long would keep all others out.

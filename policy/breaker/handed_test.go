@@ -49,6 +49,71 @@ func TestACallThatIsStillBeingSentIsNotLate(t *testing.T) {
 	}
 }
 
+// The same of the other kind, whose clock is finer than what its driver reports.
+func TestACallThatIsStillBeingSentDoesNotHang(t *testing.T) {
+	const ms = time.Millisecond
+	b := breaker.New(breaker.Config{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 100 * ms,
+		MinimumNumberOfCalls: 4}.WithDefaults(), nil, nil)
+	now := time.Hour
+	permits := make([]breaker.Permit, 10)
+	for i := range permits {
+		permits[i], _ = b.Allow(now)
+	}
+	look := func() breaker.Snapshot {
+		if p, ok := b.Allow(now); ok {
+			b.Record(now, p, breaker.Neutral)
+		}
+		return b.Snapshot(now)
+	}
+	for range 8 {
+		for i := range permits {
+			permits[i] = breaker.Restart(b, now, permits[i], now+500*ms)
+		}
+		now += 250 * ms
+		if s := look(); s.State != breaker.Closed || s.Hanging != 0 {
+			t.Fatalf("while the callers send: %+v", s)
+		}
+	}
+	for i := range permits[:5] {
+		b.Record(now, permits[i], breaker.Success)
+	}
+	if s := look(); s.State != breaker.Closed || s.SlowRate != 0 {
+		t.Fatalf("when five have been answered before they had sent all: %+v", s)
+	}
+	for i := range permits[5:] {
+		permits[5+i] = breaker.Restart(b, now, permits[5+i], now)
+	}
+	now += 50 * ms
+	if s := look(); s.State != breaker.Closed || s.Hanging != 0 {
+		t.Fatalf("50 ms after they have sent all: %+v", s)
+	}
+	now += 100 * ms
+	if s := look(); s.State != breaker.Open {
+		t.Errorf("150 ms after they have sent all: %+v", s)
+	}
+}
+
+// A probe may be sent by a caller who takes his time, too.
+func TestAProbeMayBeSentSlowly(t *testing.T) {
+	for _, slow := range []float64{0, 0.5} {
+		b := breaker.New(breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: time.Second,
+			SlowCallRateThreshold: slow, SlowCallDurationThreshold: time.Second, SuccessThreshold: 1}.WithDefaults(), nil, nil)
+		now := time.Hour
+		p, _ := b.Allow(now)
+		b.Record(now, p, breaker.Failure)
+		now += time.Minute
+		if p, _ = b.Allow(now); b.State() != breaker.HalfOpen {
+			t.Fatal(b.State())
+		}
+		p = breaker.Restart(b, now, p, now+time.Second)
+		now += time.Second
+		p = breaker.Restart(b, now, p, now)
+		if b.Record(now, p, breaker.Success); b.State() != breaker.Closed {
+			t.Errorf("%v after its success", b.State())
+		}
+	}
+}
+
 // A breaker that has learned nothing yet takes many who send for no silence either, nor the moment when they are done.
 func TestManyWhoSendAtFirstAreNoSilence(t *testing.T) {
 	const ms = time.Millisecond

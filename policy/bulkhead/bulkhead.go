@@ -14,9 +14,10 @@ type Bulkhead struct {
 	// word holds the calls in flight in its upper half and the waiting ones in its lower
 	// half, so that one atomic operation sees both. In flight is on top because a
 	// surplus release then runs over the end instead of into the other half.
-	word  atomic.Uint64
-	limit atomic.Int64 // of the calls in flight
-	away  atomic.Int64 // calls that have let their permit go and come back for one
+	word   atomic.Uint64
+	limit  atomic.Int64 // of the calls in flight
+	beside atomic.Int64 // what limit is higher by for those whose callers are still sending
+	away   atomic.Int64 // calls that have let their permit go and come back for one
 
 	mu       sync.Mutex // guards what follows and every change of the waiting half
 	queue    queue
@@ -24,7 +25,8 @@ type Bulkhead struct {
 	maxQueue int   // 0 is unlimited
 	noQueue  bool
 	order    Order
-	pressed  bool // not all who wait will be served in time
+	pressed  bool  // not all who wait will be served in time
+	sending  int64 // calls in flight whose callers are still sending
 	learner  *learner
 }
 
@@ -64,6 +66,7 @@ func (v Verdict) String() string {
 // State is what a bulkhead looks like at one moment.
 type State struct {
 	InFlight int // permits taken; above Limit for a while after Limit was lowered
+	Sending  int // permits of calls whose callers are still sending, see Suspend
 	Limit    int // permits there are; 0 is unlimited
 	Queued   int // callers that wait
 	MaxQueue int // callers that may wait, those that come back aside; 0 is unlimited
@@ -228,7 +231,10 @@ func (b *Bulkhead) next() *Waiter {
 func (b *Bulkhead) Busy() bool { return inFlight(b.word.Load()) > 0 || b.away.Load() > 0 }
 
 // Scarce reports whether the permits are scarce, see the function of that name.
-func (b *Bulkhead) Scarce() bool { return Scarce(inFlight(b.word.Load()), b.limit.Load()) }
+func (b *Bulkhead) Scarce() bool {
+	beside := b.beside.Load()
+	return Scarce(inFlight(b.word.Load())-beside, b.limit.Load()-beside)
+}
 
 // Scarce reports whether fewer than a quarter of limit permits, or workers, are free while used of
 // them are taken: whoever holds one should not wait with it for long.
@@ -256,11 +262,11 @@ func (b *Bulkhead) State() State {
 	defer b.mu.Unlock()
 	word, limit := b.word.Load(), b.limit.Load()
 	if l := b.learner; l != nil {
-		limit = l.shown()
+		limit = l.shown(b.sending)
 	}
 	if limit == unlimited {
 		limit = 0
 	}
-	return State{InFlight: int(inFlight(word)), Limit: int(limit), Queued: int(waiting(word)), MaxQueue: b.maxQueue,
-		Away: int(b.away.Load()), Learned: b.learner.learned()}
+	return State{InFlight: int(inFlight(word)), Sending: int(b.sending), Limit: int(limit),
+		Queued: int(waiting(word)), MaxQueue: b.maxQueue, Away: int(b.away.Load()), Learned: b.learner.learned()}
 }

@@ -38,11 +38,12 @@ type learner struct {
 	target float64
 	base   float64 // latency of answers in time
 	share  float64 // of late ends, while all is well
-	usual  float64 // calls in flight, while all is well
+	usual  float64 // calls that the dependency has, while all is well
 
 	late    int
 	need    int
 	quiet   time.Duration // since when nothing has ended in time, as those know that came to the mark; 0 for not
+	silent  int64         // calls that the dependency has had since quiet: without them it is no silence
 	bound   bool
 	mark    float64 // the limit
 	window  time.Duration
@@ -69,20 +70,58 @@ func (b *Bulkhead) learn(c Config) {
 	default:
 		b.learner.most = limit
 	}
-	if b.learner != nil {
-		limit = b.learner.limit()
-	}
 	b.limit.Store(limit)
+	b.beside.Store(0)
+	b.renew()
 }
+
+// renew puts an adaptive limit in force. mu is held.
+func (b *Bulkhead) renew() {
+	if b.learner != nil {
+		b.limit.Store(b.learner.limit(b.sending))
+		b.beside.Store(b.sending)
+	}
+}
+
+// Suspend notes that a call that has a permit waits for its caller, who is still sending: the dependency has had it
+// since a time, and has nothing more to do for it now. Until Resume it is no evidence for an adaptive limit, which lets
+// another one in beside it. It keeps its permit, of which a fixed limit has no more than before.
+//
+// It takes the lock and does not allocate. It calls the Wake of whoever is let in.
+func (b *Bulkhead) Suspend(since time.Duration) {
+	b.mu.Lock()
+	b.sending++
+	if b.learner != nil {
+		b.learner.suspend(since)
+		b.renew()
+	}
+	b.mu.Unlock()
+	b.admit()
+}
+
+// Resume ends what Suspend began: the dependency has had the call again since a time, or the call is about to end. Call
+// it once, before Release. Until enough calls have ended there may be more than the limit.
+func (b *Bulkhead) Resume(since time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sending--
+	if b.learner != nil {
+		b.learner.resume(since)
+		b.renew()
+	}
+}
+
+// busy is how many of the calls in flight the dependency has. mu is held.
+func (b *Bulkhead) busy() int64 { return max(inFlight(b.word.Load())-b.sending, 0) }
 
 // Widen asks an adaptive limit for more permits after TryAcquire failed, and reports whether the caller has
 // one: there are more as long as nothing speaks against it. A fixed limit has none.
 func (b *Bulkhead) Widen(now time.Duration) bool {
 	b.mu.Lock()
 	l := b.learner
-	wider := l != nil && l.widen(now)
+	wider := l != nil && l.limit(b.sending) < l.most && l.widen(now, b.busy())
 	if wider {
-		b.limit.Store(l.limit())
+		b.renew()
 	}
 	b.mu.Unlock()
 	if wider {
@@ -100,25 +139,24 @@ func (b *Bulkhead) Record(now, latency, allowed time.Duration, success bool) {
 		b.mu.Unlock()
 		return
 	}
-	word := b.word.Load()
-	l.record(now, latency, allowed, success, inFlight(word))
-	l.turn(now, waiting(word))
-	limit := l.limit()
-	raised := limit > b.limit.Load()
-	b.limit.Store(limit)
+	l.record(now, latency, allowed, success, b.busy())
+	l.turn(now, waiting(b.word.Load()))
+	before := b.limit.Load()
+	b.renew()
+	raised := b.limit.Load() > before
 	b.mu.Unlock()
 	if raised {
 		b.admit()
 	}
 }
 
-// limit is the number of permits.
-func (l *learner) limit() int64 { return min(int64(l.mark), l.most) }
+// limit is the number of permits, those of calls whose callers are still sending among them.
+func (l *learner) limit(sending int64) int64 { return min(int64(l.mark)+sending, l.most) }
 
 // shown is the limit as people see it: the mark of one that is not bound is nobody's business.
-func (l *learner) shown() int64 {
+func (l *learner) shown(sending int64) int64 {
 	if l.bound {
-		return l.limit()
+		return l.limit(sending)
 	}
 	return l.most
 }
@@ -131,21 +169,41 @@ func (l *learner) allowance() float64 {
 	return max(float64(time.Second), 20*l.base)
 }
 
-func (l *learner) widen(now time.Duration) bool {
+// widen moves the mark for somebody who came to it while the dependency had so many calls.
+func (l *learner) widen(now time.Duration, busy int64) bool {
 	switch {
-	case l.bound || int64(l.mark) >= l.most:
+	case l.bound:
 		return false
+	case busy == 0:
 	case l.quiet == 0:
-		l.quiet = now
+		l.quiet, l.silent = now, busy
 	case float64(now-l.quiet) > l.allowance():
 		l.bind(now)
 		return false
 	}
+	l.mark = max(l.mark, float64(busy)) // more than the mark: their callers have sent all meanwhile
 	l.mark += max(fewest, l.mark/4)
 	return true
 }
 
-func (l *learner) record(now, latency, allowed time.Duration, success bool, inFlight int64) {
+// suspend takes a call that the dependency has had since a time from those that it is silent about.
+func (l *learner) suspend(since time.Duration) {
+	if l.quiet == 0 || since > l.quiet {
+		return
+	}
+	if l.silent--; l.silent <= 0 {
+		l.quiet = 0
+	}
+}
+
+// resume adds one that it has had since before the silence began, which nobody had told yet.
+func (l *learner) resume(since time.Duration) {
+	if l.quiet != 0 && since < l.quiet {
+		l.silent++
+	}
+}
+
+func (l *learner) record(now, latency, allowed time.Duration, success bool, busy int64) {
 	if allowed > 0 {
 		l.target = toward(l.target, float64(allowed), smoothing)
 	}
@@ -165,7 +223,7 @@ func (l *learner) record(now, latency, allowed time.Duration, success bool, inFl
 		l.mark++
 		fallthrough
 	case !late:
-		l.onTime(latency, inFlight)
+		l.onTime(latency, busy)
 	case !l.bound:
 		if l.base == 0 && success { // the first answer is neither
 			l.base = float64(latency)
@@ -178,14 +236,14 @@ func (l *learner) record(now, latency, allowed time.Duration, success bool, inFl
 
 // onTime learns from an answer that came in time. The late ones before it were chance, and are what is to be
 // expected.
-func (l *learner) onTime(latency time.Duration, inFlight int64) {
+func (l *learner) onTime(latency time.Duration, busy int64) {
 	l.quick++
 	if !l.bound {
 		for range l.late {
 			l.share = toward(l.share, 1, smoothing)
 		}
 		l.share = toward(l.share, 0, smoothing)
-		l.usual = toward(l.usual, float64(inFlight), smoothing)
+		l.usual = toward(l.usual, float64(busy), smoothing)
 	}
 	share := smoothing
 	if float64(latency) < l.base {

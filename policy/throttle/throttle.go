@@ -69,6 +69,21 @@ func (t *Throttle) Record(now, began time.Duration, r Result) {
 	t.mu.Unlock()
 }
 
+// Count counts a request of which Record has said Neutral again, as one that began at began: until then its caller was
+// still sending it. Record must follow, with the same began.
+func (t *Throttle) Count(now, began time.Duration) {
+	if !t.on.Load() {
+		return
+	}
+	t.mu.Lock()
+	t.w.advance(now)
+	if step := t.w.of(now, began); step != nil {
+		step.made++
+		t.w.made++
+	}
+	t.mu.Unlock()
+}
+
 // Reconfigure puts c into effect and keeps what was counted. A throttle that is switched off counts nothing meanwhile;
 // requests without an answer at that time are forgotten.
 func (t *Throttle) Reconfigure(now time.Duration, c Config) {
