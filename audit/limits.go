@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// room is the share of its caller's limit that a limit becomes. The rest is for the caller's own work and the way back
+// room is the share of the time that is waited for it that a limit becomes. The rest is for the caller's own work and the way back
 // of the answer, which no file says; all that rule F207 asks is that some is left.
 const room = 0.9
 
@@ -76,25 +77,41 @@ func (p *plan) lower(form *topology.Form, all []lint.Finding, lowered map[topolo
 		if f.Rule != "F203" && f.Rule != "F207" || f.Severity < lint.Warning || len(f.Related) == 0 {
 			continue
 		}
-		at := f.Related[0].At
-		limits := limitsAt(form, at)
-		if len(limits) == 0 || at == f.At || waitsLonger(form, limits, f.At) {
-			continue
+		for _, at := range besideLimit(form, f.Related[0].At) {
+			limits := limitsAt(form, at)
+			if len(limits) == 0 || at == f.At {
+				continue
+			}
+			was, most := limits[0].value.V, longestWait(form, limits)
+			to := time.Duration(float64(most) * room).Truncate(time.Millisecond)
+			if most == 0 || to >= was { // a shorter one would cut off what is waited for
+				continue
+			}
+			e, ok := p.inserts.duration(at, was, to, lowered)
+			if !ok {
+				continue
+			}
+			e.Why = fmt.Sprintf("%s: a limit becomes %v, for nobody waits longer", layerName(limits[0].layer), to)
+			lowered[at] = e
+			for _, l := range limits {
+				l.value.V = to
+			}
+			return at, true
 		}
-		was := limits[0].value.V
-		to := time.Duration(float64(was) / max(f.Effect, 1) * room).Truncate(time.Millisecond)
-		e, ok := p.inserts.duration(at, was, to, lowered)
-		if !ok {
-			continue
-		}
-		e.Why = fmt.Sprintf("%s: a limit becomes %v, for nobody waits longer", layerName(limits[0].layer), to)
-		lowered[at] = e
-		for _, l := range limits {
-			l.value.V = to
-		}
-		return at, true
 	}
 	return topology.Position{}, false
+}
+
+// besideLimit returns a place of a limit, and then that of the limit of all tries beside it, where there is one: tries
+// that are short enough may still be too many.
+func besideLimit(form *topology.Form, at topology.Position) []topology.Position {
+	all := []topology.Position{at}
+	for _, l := range limitsAt(form, at) {
+		if v := l.layer.Overall; stands(v) && v.At != at && !l.layer.StartsOnly && !slices.Contains(all, v.At) {
+			all = append(all, v.At)
+		}
+	}
+	return all
 }
 
 // limit is a limit of a layer on a call.
@@ -126,31 +143,68 @@ func stands(v topology.Value[time.Duration]) bool {
 	return v.Origin == topology.Written || v.Origin == topology.Inherited
 }
 
-// waitsLonger reports whether somebody who is served within limits may wait longer than the limit that stands at outer.
-func waitsLonger(form *topology.Form, limits []limit, outer topology.Position) bool {
-	callers := limitsAt(form, outer)
-	if len(callers) == 0 { // a default
-		return true
+// longestWait returns how long somebody waits at most who is served within limits, 0 if that is not known of all: the
+// layers outside of a limit on its own call if one of them bounds it, or else the callers of the service that calls.
+// A service that nobody in the form calls, or that is called from outside too, serves people who may have time.
+func longestWait(form *topology.Form, limits []limit) time.Duration {
+	rooted := map[string]bool{}
+	for i := range form.Services {
+		rooted[form.Services[i].Name] = !form.Services[i].Rate.IsZero()
 	}
-	most := callers[0].value.V
+	most := time.Duration(0)
 	for _, l := range limits {
-		for i := range form.Calls {
-			if in := &form.Calls[i]; in.To == l.call.From {
-				if w := waits(in); w == 0 || w > most {
-					return true
-				}
+		w := waits(l.call, func(outer *topology.Layer) bool { return isOutside(l.call, outer, l.layer) })
+		if w == 0 {
+			w = callersWait(form, l.call.From, rooted)
+		}
+		if w == 0 {
+			return 0
+		}
+		most = max(most, w)
+	}
+	return most
+}
+
+// callersWait returns how long the callers of a service wait at most, 0 if that is not known of all.
+func callersWait(form *topology.Form, service string, rooted map[string]bool) time.Duration {
+	if rooted[service] {
+		return 0
+	}
+	most := time.Duration(0)
+	for i := range form.Calls {
+		if in := &form.Calls[i]; in.To == service && !in.Detached {
+			w := waits(in, func(*topology.Layer) bool { return true })
+			if w == 0 {
+				return 0
 			}
+			most = max(most, w)
+		}
+	}
+	return most
+}
+
+// isOutside reports whether a layer stands outside of another of its call, and is no alternative to it.
+func isOutside(c *topology.Call, outer, inner *topology.Layer) bool {
+	for i := range c.Layers {
+		switch l := &c.Layers[i]; l {
+		case inner:
+			return false
+		case outer:
+			return outer.Choice == "" || outer.Choice != inner.Choice
 		}
 	}
 	return false
 }
 
-// waits returns how long a try of a call lasts at most, 0 if nothing is known to bound it. A call passes one layer of
-// each choice, which may be the one without a limit.
-func waits(c *topology.Call) time.Duration {
+// waits returns how long a try of a call lasts at most by the layers that count, 0 if nothing is known to bound it. A
+// call passes one layer of each choice, which may be the one without a limit.
+func waits(c *topology.Call, counts func(*topology.Layer) bool) time.Duration {
 	choices := map[string]time.Duration{}
 	for i := range c.Layers {
 		l := &c.Layers[i]
+		if !counts(l) {
+			continue
+		}
 		one := l.PerTry.Or(0)
 		if one == 0 && !l.StartsOnly {
 			one = l.Overall.Or(0)
