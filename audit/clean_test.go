@@ -118,6 +118,8 @@ func TestALimitIsLoweredToWhatAllCallersWait(t *testing.T) {
 		{"a layer outside of one that others share, and one of them waits longer", "calls:\n" +
 			"- {from: a, to: b, layers: [{kind: client, product: x, perTry: 1s}, &l {kind: gateway, product: y, " +
 			"overall: 10s}]}\n- {from: c, to: b, layers: [{kind: client, product: x, perTry: 20s}, *l]}\n", "overall: 10s"},
+		{"a service that is called by what it calls", patient + "- {from: orders, to: shop, layers: [{kind: client, product: x, " +
+			"perTry: 1s}]}\n", "overall: 10s"},
 		{"tries that are short enough and too many", strings.Replace(patient, "overall: 10s", "perTry: 5s, overall: 10s, "+
 			"repeats: [{on: [\"503\", hang], tries: 3}]", 1), "perTry: 900ms, overall: 900ms"},
 		{"one call after another, each shorter than its caller waits", "calls:\n" +
