@@ -246,8 +246,8 @@ func waits(c *topology.Call, counts func(*topology.Layer) bool) time.Duration {
 			continue
 		}
 		one := l.PerTry.Or(0)
-		if one == 0 && !l.StartsOnly {
-			one = l.Overall.Or(0)
+		if all := l.Overall.Or(0); !l.StartsOnly && (one == 0 || all > 0 && all < one) {
+			one = all
 		}
 		key := cmp.Or(l.Choice, strconv.Itoa(i))
 		if longest, among := choices[key]; !among || longest > 0 && (one == 0 || one > longest) {
