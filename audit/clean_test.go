@@ -68,13 +68,14 @@ func TestAPolicyOfGRPCThatRepeatsWritesIsRemoved(t *testing.T) {
 		"calls: [{from: shop, to: orders, unsafe: true}]\n"
 	const name, policy = `"name": [{"service": "o.Orders"}]`, `{"maxAttempts": 3, "initialBackoff": "0.1s", ` +
 		`"maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE", "INTERNAL"]}`
+	const note, why = ", // orders,\n\"retryPolicy\": " + policy, ", /* why */ \"retryPolicy\": " + policy
 	for before, after := range map[string]string{
 		name + `, "retryPolicy": ` + policy:                       name,
 		`"retryPolicy": ` + policy + `, ` + name:                  ` ` + name,
 		name + `, "retryPolicy" :` + policy + `, "timeout": "1s"`: name + `, "timeout": "1s"`,
 		// A comma in a comment, or one before it, is not taken for the policy's: what is left would be no JSON.
-		name + ", // orders,\n\"retryPolicy\": " + policy:                      name + ", // orders,\n\"retryPolicy\": " + policy,
-		name + ", /* why */ \"retryPolicy\": " + policy:                        name + ", /* why */ \"retryPolicy\": " + policy,
+		name + note: name + note,
+		name + why:  name + why,
 		name + ",\n \"retryPolicy\":\n " + policy + "\n,\"timeout\": \"1s\"\n": name + "\n\n,\"timeout\": \"1s\"\n",
 	} {
 		in := func(text string) string { return strings.Replace(config, "%s", text, 1) }
@@ -118,15 +119,15 @@ func TestALimitIsLoweredToWhatAllCallersWait(t *testing.T) {
 		{"a layer outside of one that others share, and one of them waits longer", "calls:\n" +
 			"- {from: a, to: b, layers: [{kind: client, product: x, perTry: 1s}, &l {kind: gateway, product: y, " +
 			"overall: 10s}]}\n- {from: c, to: b, layers: [{kind: client, product: x, perTry: 20s}, *l]}\n", "overall: 10s"},
-		{"a service that is called by what it calls", patient + "- {from: orders, to: shop, layers: [{kind: client, product: x, " +
-			"perTry: 1s}]}\n", "overall: 10s"},
+		{"a service that is called by what it calls", patient + "- {from: orders, to: shop, layers: " +
+			"[{kind: client, product: x, perTry: 1s}]}\n", "overall: 10s"},
 		{"tries that are short enough and too many", strings.Replace(patient, "overall: 10s", "perTry: 5s, overall: 10s, "+
 			"repeats: [{on: [\"503\", hang], tries: 3}]", 1), "perTry: 900ms, overall: 900ms"},
 		{"one call after another, each shorter than its caller waits", "calls:\n" +
 			"- {from: edge, to: shop, layers: [{kind: gateway, product: x, perTry: 2s}]}\n" +
 			"- {from: shop, to: a, order: 1, layers: [{kind: client, product: x, overall: 1500ms}]}\n" +
-			"- {from: shop, to: b, order: 2, layers: [{kind: client, product: x, overall: 1500ms}]}\n", "overall: 1500ms}]}\n- " +
-			"{from: shop, to: b, order: 2, layers: [{kind: client, product: x, overall: 1500ms"},
+			"- {from: shop, to: b, order: 2, layers: [{kind: client, product: x, overall: 1500ms}]}\n",
+			"overall: 1500ms}]}\n- {from: shop, to: b, order: 2, layers: [{kind: client, product: x, overall: 1500ms"},
 	} {
 		changed, _ := fixed(t, file(c.text))
 		if got := string(changed[0].Data); !strings.Contains(got, c.want) {

@@ -179,7 +179,7 @@ func longestWait(form *topology.Form, limits []limit, open map[string]bool) time
 	return most
 }
 
-// opened returns the services of which not all callers can be known to wait a while: those that are called from outside,
+// opened returns the services of which it is not known how long all callers wait: those that are called from outside,
 // and those on a cycle, of which a caller may be one that they call themselves.
 func opened(form *topology.Form) map[string]bool {
 	open, calls := map[string]bool{}, map[string][]string{}
