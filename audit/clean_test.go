@@ -68,10 +68,14 @@ func TestAPolicyOfGRPCThatRepeatsWritesIsRemoved(t *testing.T) {
 		"calls: [{from: shop, to: orders, unsafe: true}]\n"
 	const name, policy = `"name": [{"service": "o.Orders"}]`, `{"maxAttempts": 3, "initialBackoff": "0.1s", ` +
 		`"maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE", "INTERNAL"]}`
+	const note, why = ", // orders,\n\"retryPolicy\": " + policy, ", /* why */ \"retryPolicy\": " + policy
 	for before, after := range map[string]string{
-		name + `, "retryPolicy": ` + policy:                                    name,
-		`"retryPolicy": ` + policy + `, ` + name:                               ` ` + name,
-		name + `, "retryPolicy" :` + policy + `, "timeout": "1s"`:              name + `, "timeout": "1s"`,
+		name + `, "retryPolicy": ` + policy:                       name,
+		`"retryPolicy": ` + policy + `, ` + name:                  ` ` + name,
+		name + `, "retryPolicy" :` + policy + `, "timeout": "1s"`: name + `, "timeout": "1s"`,
+		// A comma in a comment, or one before it, is not taken for the policy's: what is left would be no JSON.
+		name + note: name + note,
+		name + why:  name + why,
 		name + ",\n \"retryPolicy\":\n " + policy + "\n,\"timeout\": \"1s\"\n": name + "\n\n,\"timeout\": \"1s\"\n",
 	} {
 		in := func(text string) string { return strings.Replace(config, "%s", text, 1) }
@@ -90,6 +94,11 @@ const patient = `calls:
 - {from: shop, to: orders, layers: [{kind: client, product: x, overall: 10s}]} # long
 `
 
+// shared is patient with an anchor at the long limit's layer, and more calls.
+func shared(calls ...string) string {
+	return strings.Replace(patient, "[{kind: client", "[&l {kind: client", 1) + "- " + strings.Join(calls, "\n- ") + "\n"
+}
+
 func TestALimitIsLoweredToWhatAllCallersWait(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"one caller", patient, "overall: 900ms}]} # long"},
@@ -100,6 +109,25 @@ func TestALimitIsLoweredToWhatAllCallersWait(t *testing.T) {
 		{"a caller without a limit", patient + "- {from: batch, to: shop}\n", "overall: 10s"},
 		{"three in a row", patient + "- {from: orders, to: db, layers: [{kind: client, product: x, perTry: 5s}]}\n",
 			"perTry: 810ms"},
+		{"calls from outside beside those listed", "services: [{name: shop, rate: 5}]\n" + patient, "overall: 10s"},
+		{"a limit that another shares, who is called by nobody listed", shared("{from: batch, to: orders, layers: [*l]}"),
+			"overall: 10s"},
+		{"a limit that another shares, who waits longer", shared("{from: batch, to: orders, layers: [*l]}",
+			"{from: z, to: batch, layers: [{kind: client, product: x, perTry: 20s}]}"), "overall: 10s"},
+		{"a limit that another shares, who waits no longer", shared("{from: batch, to: orders, layers: [*l]}",
+			"{from: z, to: batch, layers: [{kind: client, product: x, perTry: 1s}]}"), "overall: 900ms"},
+		{"a layer outside of one that others share, and one of them waits longer", "calls:\n" +
+			"- {from: a, to: b, layers: [{kind: client, product: x, perTry: 1s}, &l {kind: gateway, product: y, " +
+			"overall: 10s}]}\n- {from: c, to: b, layers: [{kind: client, product: x, perTry: 20s}, *l]}\n", "overall: 10s"},
+		{"a service that is called by what it calls", patient + "- {from: orders, to: shop, layers: " +
+			"[{kind: client, product: x, perTry: 1s}]}\n", "overall: 10s"},
+		{"tries that are short enough and too many", strings.Replace(patient, "overall: 10s", "perTry: 5s, overall: 10s, "+
+			"repeats: [{on: [\"503\", hang], tries: 3}]", 1), "perTry: 900ms, overall: 900ms"},
+		{"one call after another, each shorter than its caller waits", "calls:\n" +
+			"- {from: edge, to: shop, layers: [{kind: gateway, product: x, perTry: 2s}]}\n" +
+			"- {from: shop, to: a, order: 1, layers: [{kind: client, product: x, overall: 1500ms}]}\n" +
+			"- {from: shop, to: b, order: 2, layers: [{kind: client, product: x, overall: 1500ms}]}\n",
+			"overall: 1500ms}]}\n- {from: shop, to: b, order: 2, layers: [{kind: client, product: x, overall: 1500ms"},
 	} {
 		changed, _ := fixed(t, file(c.text))
 		if got := string(changed[0].Data); !strings.Contains(got, c.want) {

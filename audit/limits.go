@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,41 +13,59 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// room is the share of its caller's limit that a limit becomes. The rest is for the caller's own work and the way back
-// of the answer, which no file says; all that rule F207 asks is that some is left.
+// room is the share of the time that is waited for it that a limit becomes. The rest is for the caller's own work and
+// the way back of the answer, which no file says; all that rule F207 asks is that some is left.
 const room = 0.9
 
 // mostLowered bounds how often a limit is lowered. Each time ends one finding, so only a tangle of calls meets it.
 const mostLowered = 100
 
 // limits lowers limits that are longer than anybody waits: the findings of rules F203 and F207. It returns the changes,
-// which are made in the form too, and none if they leave as much to complain about.
+// which are made in the form too: as many as leave the least to complain about, and no rule with more errors.
 func (p *plan) limits(form *topology.Form, o lint.Options) []Edit {
-	changed := clone(*form)
+	changed, best := clone(*form), clone(*form)
 	findings := p.lint(&changed, o)
-	before := complaints(findings)
-	var order []topology.Position
-	lowered := map[topology.Position]Edit{}
+	before, bad := complaints(findings), errorsOf(findings)
+	least := before
+	var all, kept []Edit
+	lowered, open := map[topology.Position]Edit{}, opened(form)
 	for range mostLowered {
-		at, ok := p.lower(&changed, findings, lowered)
+		at, ok := p.lower(&changed, findings, lowered, open)
 		if !ok || p.effort <= 0 {
 			break
 		}
-		order = append(order, at)
+		if i := slices.IndexFunc(all, func(e Edit) bool { return e.At == at }); i >= 0 {
+			all[i] = lowered[at]
+		} else {
+			all = append(all, lowered[at])
+		}
 		findings = p.lint(&changed, o)
-	}
-	if complaints(findings) >= before {
-		return nil
-	}
-	*form = changed
-	var all []Edit
-	for _, at := range order {
-		if e, first := lowered[at]; first {
-			all = append(all, e)
-			delete(lowered, at)
+		if n := complaints(findings); n < before && n <= least && !moreOf(errorsOf(findings), bad) {
+			least, best, kept = n, clone(changed), slices.Clone(all)
 		}
 	}
-	return all
+	*form = best
+	return kept
+}
+
+// errorsOf counts the errors of each rule.
+func errorsOf(all []lint.Finding) map[string]int {
+	n := map[string]int{}
+	for _, f := range all {
+		if f.Severity == lint.Error {
+			n[f.Rule]++
+		}
+	}
+	return n
+}
+
+func moreOf(is, was map[string]int) bool {
+	for rule, n := range is {
+		if n > was[rule] {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *plan) lint(form *topology.Form, o lint.Options) []lint.Finding {
@@ -69,32 +88,48 @@ func complaints(all []lint.Finding) int {
 }
 
 // lower lowers the limit of one finding, the first for which that can be done, and returns where it stands.
-func (p *plan) lower(form *topology.Form, all []lint.Finding, lowered map[topology.Position]Edit) (topology.Position,
-	bool,
-) {
+func (p *plan) lower(form *topology.Form, all []lint.Finding, lowered map[topology.Position]Edit,
+	open map[string]bool,
+) (topology.Position, bool) {
 	for _, f := range all {
 		if f.Rule != "F203" && f.Rule != "F207" || f.Severity < lint.Warning || len(f.Related) == 0 {
 			continue
 		}
-		at := f.Related[0].At
-		limits := limitsAt(form, at)
-		if len(limits) == 0 || at == f.At || waitsLonger(form, limits, f.At) {
-			continue
+		for _, at := range besideLimit(form, f.Related[0].At) {
+			limits := limitsAt(form, at)
+			if len(limits) == 0 || at == f.At {
+				continue
+			}
+			was, most := limits[0].value.V, longestWait(form, limits, open)
+			to := time.Duration(float64(most) * room).Truncate(time.Millisecond)
+			if most == 0 || to >= was { // a shorter one would cut off what is waited for
+				continue
+			}
+			e, ok := p.inserts.duration(at, was, to, lowered)
+			if !ok {
+				continue
+			}
+			e.Why = fmt.Sprintf("%s: a limit becomes %v, for nobody waits longer", layerName(limits[0].layer), to)
+			lowered[at] = e
+			for _, l := range limits {
+				l.value.V = to
+			}
+			return at, true
 		}
-		was := limits[0].value.V
-		to := time.Duration(float64(was) / max(f.Effect, 1) * room).Truncate(time.Millisecond)
-		e, ok := p.inserts.duration(at, was, to, lowered)
-		if !ok {
-			continue
-		}
-		e.Why = fmt.Sprintf("%s: a limit becomes %v, for nobody waits longer", layerName(limits[0].layer), to)
-		lowered[at] = e
-		for _, l := range limits {
-			l.value.V = to
-		}
-		return at, true
 	}
 	return topology.Position{}, false
+}
+
+// besideLimit returns a place of a limit, and then that of the limit of all tries beside it, where there is one: tries
+// that are short enough may still be too many.
+func besideLimit(form *topology.Form, at topology.Position) []topology.Position {
+	all := []topology.Position{at}
+	for _, l := range limitsAt(form, at) {
+		if v := l.layer.Overall; stands(v) && v.At != at && !l.layer.StartsOnly && !slices.Contains(all, v.At) {
+			all = append(all, v.At)
+		}
+	}
+	return all
 }
 
 // limit is a limit of a layer on a call.
@@ -126,34 +161,93 @@ func stands(v topology.Value[time.Duration]) bool {
 	return v.Origin == topology.Written || v.Origin == topology.Inherited
 }
 
-// waitsLonger reports whether somebody who is served within limits may wait longer than the limit that stands at outer.
-func waitsLonger(form *topology.Form, limits []limit, outer topology.Position) bool {
-	callers := limitsAt(form, outer)
-	if len(callers) == 0 { // a default
-		return true
-	}
-	most := callers[0].value.V
+// longestWait returns how long somebody waits at most who is served within limits, 0 if that is not known of all: the
+// layers outside of a limit on its own call if one of them bounds it, or else the callers of the service that calls.
+// A service that nobody in the form calls, or that is called from outside too, serves people who may have time.
+func longestWait(form *topology.Form, limits []limit, open map[string]bool) time.Duration {
+	most := time.Duration(0)
 	for _, l := range limits {
-		for i := range form.Calls {
-			if in := &form.Calls[i]; in.To == l.call.From {
-				if w := waits(in); w == 0 || w > most {
-					return true
-				}
+		w := waits(l.call, func(outer *topology.Layer) bool { return isOutside(l.call, outer, l.layer) })
+		if w == 0 {
+			w = callersWait(form, l.call.From, open)
+		}
+		if w == 0 {
+			return 0
+		}
+		most = max(most, w)
+	}
+	return most
+}
+
+// opened returns the services of which it is not known how long all callers wait: those that are called from outside,
+// and those on a cycle, of which a caller may be one that they call themselves.
+func opened(form *topology.Form) map[string]bool {
+	open, calls := map[string]bool{}, map[string][]string{}
+	for i := range form.Services {
+		open[form.Services[i].Name] = !form.Services[i].Rate.IsZero()
+	}
+	for i := range form.Calls {
+		c := &form.Calls[i]
+		calls[c.From] = append(calls[c.From], c.To)
+	}
+	for service := range calls {
+		seen, next := map[string]bool{}, calls[service]
+		for len(next) > 0 && !seen[service] {
+			to := next[len(next)-1]
+			next = next[:len(next)-1]
+			if !seen[to] {
+				seen[to] = true
+				next = append(next[:len(next):len(next)], calls[to]...)
 			}
+		}
+		open[service] = open[service] || seen[service]
+	}
+	return open
+}
+
+// callersWait returns how long the callers of a service wait at most, 0 if that is not known of all.
+func callersWait(form *topology.Form, service string, open map[string]bool) time.Duration {
+	if open[service] {
+		return 0
+	}
+	most := time.Duration(0)
+	for i := range form.Calls {
+		if in := &form.Calls[i]; in.To == service && !in.Detached {
+			w := waits(in, func(*topology.Layer) bool { return true })
+			if w == 0 {
+				return 0
+			}
+			most = max(most, w)
+		}
+	}
+	return most
+}
+
+// isOutside reports whether a layer stands outside of another of its call, and is no alternative to it.
+func isOutside(c *topology.Call, outer, inner *topology.Layer) bool {
+	for i := range c.Layers {
+		switch l := &c.Layers[i]; l {
+		case inner:
+			return false
+		case outer:
+			return outer.Choice == "" || outer.Choice != inner.Choice
 		}
 	}
 	return false
 }
 
-// waits returns how long a try of a call lasts at most, 0 if nothing is known to bound it. A call passes one layer of
-// each choice, which may be the one without a limit.
-func waits(c *topology.Call) time.Duration {
+// waits returns how long a try of a call lasts at most by the layers that count, 0 if nothing is known to bound it. A
+// call passes one layer of each choice, which may be the one without a limit.
+func waits(c *topology.Call, counts func(*topology.Layer) bool) time.Duration {
 	choices := map[string]time.Duration{}
 	for i := range c.Layers {
 		l := &c.Layers[i]
+		if !counts(l) {
+			continue
+		}
 		one := l.PerTry.Or(0)
-		if one == 0 && !l.StartsOnly {
-			one = l.Overall.Or(0)
+		if all := l.Overall.Or(0); !l.StartsOnly && (one == 0 || all > 0 && all < one) {
+			one = all
 		}
 		key := cmp.Or(l.Choice, strconv.Itoa(i))
 		if longest, among := choices[key]; !among || longest > 0 && (one == 0 || one > longest) {

@@ -50,11 +50,16 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 	p := &plan{data: data, effort: effort, inserts: inserts{files: data, assume: r.assume, known: map[question]*Edit{},
 		remarks: map[string]int{}}}
 	r.Changes = append(r.Changes, p.once(&form, o)...)
-	a, given := lint.Amplification(form, o), map[way]bool{}
-	for len(given) < givenUp && p.effort > 0 {
+	a, given, again := lint.Amplification(form, o), map[way]bool{}, false
+	for p.effort > 0 {
 		w := worstBut(a, given)
-		if w == nil || w.Most <= enough {
-			break
+		if w == nil || w.Most <= enough || len(given) >= givenUp {
+			if !again {
+				break
+			}
+			clear(given) // since then other changes were made, and what did not help may
+			again = false
+			continue
 		}
 		best, after := p.step(&form, w, a, o)
 		if best == nil {
@@ -65,7 +70,7 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 			r.Changes = append(r.Changes, s.changes()...)
 			s.make(&form)
 		}
-		a = after
+		a, again = after, len(given) > 0
 	}
 	r.Changes = append(r.Changes, p.limits(&form, o)...)
 	r.After, r.fixed = worst(a), form

@@ -74,11 +74,9 @@ func (in *inserts) withoutPolicy(at topology.Position) []Edit {
 	if end < 0 || number >= end || key == nil {
 		return nil
 	}
-	from := key[0]
-	if data[from] != ',' { // the first member: the comma behind it goes
-		if rest := bytes.TrimLeft(data[end:], " \t\r\n"); bytes.HasPrefix(rest, []byte(",")) {
-			end = len(data) - len(rest) + 1
-		}
+	from, end, ok := member(data, key[0], end)
+	if !ok {
+		return nil
 	}
 	all := removal(data, at.File, from, end)
 	if len(all) == 0 || !in.same(all) {
@@ -88,6 +86,31 @@ func (in *inserts) withoutPolicy(at topology.Position) []Edit {
 	all[0], all[named] = all[named], all[0] // it says best what is done
 	return all
 }
+
+// member returns the bytes of a JSON member with the comma that goes with it. It is not ok where a comment may stand
+// around it: then which comma that is does not follow from the text beside it, and one too many breaks the file.
+func member(data []byte, from, to int) (start, end int, ok bool) {
+	if data[from] == ',' {
+		return from, to, !commented(data, from)
+	}
+	before, behind := bytes.TrimRight(data[:from], " \t\r\n"), bytes.TrimLeft(data[to:], " \t\r\n")
+	if !bytes.HasSuffix(before, []byte("{")) || commented(data, len(before)) || len(behind) == 0 {
+		return 0, 0, false
+	}
+	if behind[0] == ',' { // the first member: the comma behind it goes
+		to = len(data) - len(behind) + 1
+	}
+	return from, to, behind[0] == ',' || behind[0] == '}'
+}
+
+// commented reports whether a comment may have begun in the line before a place.
+func commented(data []byte, at int) bool {
+	start := bytes.LastIndexByte(data[:at], '\n') + 1
+	line := quotedText.ReplaceAll(data[start:at], nil)
+	return bytes.Contains(line, []byte("//")) || bytes.Contains(line, []byte("/*")) || bytes.Contains(line, []byte("#"))
+}
+
+var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
 // offsetOf returns where a position is in a file, in bytes.
 func offsetOf(data []byte, at topology.Position) (int, bool) {

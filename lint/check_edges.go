@@ -48,10 +48,14 @@ func (r *run) stacked(e *edge, by []Factor, most float64, how topology.Outcome) 
 	if rep == nil {
 		rep, _ = mostTries(spare.Layer, topology.AllMethods, anything)
 	}
-	one := Finding{Rule: "F103", Severity: Warning, At: where(rep, spare.Layer), Subject: e.way() + " " + subject(e,
+	at, tries := spare.Layer.Hedge.Copies.At, spare.Layer.Hedge.Copies // a layer that repeats nothing makes copies
+	if rep != nil {
+		at, tries = where(rep, spare.Layer), rep.Tries
+	}
+	one := Finding{Rule: "F103", Severity: Warning, At: at, Subject: e.way() + " " + subject(e,
 		spare.Layer, "tries"),
 		Effect: most, Fix: fmt.Sprintf("switch the retries of %s off, and keep those of the layer that knows which calls "+
-			"may be repeated", name(spare.Layer)), Assumptions: assumptions(spare.Layer, rep.Tries)}
+			"may be repeated", name(spare.Layer)), Assumptions: assumptions(spare.Layer, tries)}
 	if most > 4 {
 		one.Severity = Error
 	}

@@ -96,7 +96,7 @@ func through(l *topology.Layer, inner wanted) wanted {
 // inversion is F203 for one layer: the limit of its try against what the try may need.
 func (r *run) inversion(e *edge, l *topology.Layer, inner wanted) {
 	limit := l.PerTry
-	if limit.Or(0) == 0 && !l.StartsOnly {
+	if o := l.Overall.Or(0); !l.StartsOnly && (limit.Or(0) == 0 || o > 0 && o < limit.Or(0)) {
 		limit = l.Overall
 	}
 	p := limit.Or(0)

@@ -178,3 +178,18 @@ func FuzzConfigsAreReadWithoutAPanic(f *testing.F) {
 		}
 	})
 }
+
+// gRPC takes the narrowest entry, also if that says nothing: its calls are not repeated by a wider one.
+func TestAnEntryThatSaysNothingTakesItsCallsAwayFromWiderOnes(t *testing.T) {
+	f := read(t, "a.json", `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.1s",
+ "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}},
+ {"name": [{"service": "shop.Orders"}]}]}`, "shop")
+	if len(f.Policies) != 2 {
+		t.Fatalf("%s", f.YAML())
+	}
+	narrow, wide := f.Policies[0].Layer, f.Policies[1].Layer
+	if narrow.Match.Path != "/shop.Orders/*" || narrow.Choice != wide.Choice ||
+		narrow.Tries(topology.Unavailable, topology.Safe).N != 1 || wide.Tries(topology.Unavailable, topology.Safe).N != 4 {
+		t.Errorf("%s", f.YAML())
+	}
+}

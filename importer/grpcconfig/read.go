@@ -181,10 +181,8 @@ func (c *config) method(m source.Node, budget topology.Budget) {
 	if retry.Exists() {
 		c.retry(retry, &l)
 	}
-	if l.Repeats == nil && copies == (topology.Hedge{}) {
-		if l.Budget = (topology.Budget{}); l.Overall.IsZero() {
-			return
-		}
+	if l.Repeats == nil && copies == (topology.Hedge{}) { // it still takes its calls away from wider entries
+		l.Budget = topology.Budget{}
 	}
 	names := m.Get(key("name")).Items()
 	for _, name := range names {

@@ -25,10 +25,14 @@ type Document struct {
 	Owner string
 
 	indent int
+	at     topology.Position // of all that the document says, where its text does not stand in the file as it is
 }
 
 // At returns the place of a line, from 1, and a column, from 1, of Data.
 func (d *Document) At(line, column int) topology.Position {
+	if !d.at.IsZero() {
+		return d.at
+	}
 	if column > 0 {
 		column += d.indent
 	}
@@ -52,7 +56,7 @@ func YAML(file string, data []byte) ([]Document, []topology.Remark) {
 
 func yamlOf(whole Document) (documents []Document, remarks []topology.Remark) {
 	if root := jsonRoot(whole.Data); root != nil {
-		whole.Root = Node{where: &documentPlace{whole.File, whole.Line, whole.indent, whole.Data}, branch: root}
+		whole.Root = Node{where: &documentPlace{whole.File, whole.Line, whole.indent, whole.Data, whole.at}, branch: root}
 		return []Document{whole}, nil
 	}
 	for _, d := range parts(whole) {
@@ -61,7 +65,7 @@ func yamlOf(whole Document) (documents []Document, remarks []topology.Remark) {
 		case err != nil:
 			remarks = append(remarks, broken(&d, err))
 		case root != nil:
-			d.Root = Node{y: root, where: &documentPlace{d.File, d.Line, d.indent, d.Data}}
+			d.Root = Node{y: root, where: &documentPlace{d.File, d.Line, d.indent, d.Data, d.at}}
 			documents = append(documents, d)
 		}
 	}
@@ -152,6 +156,7 @@ func Embedded(name string, n Node) Document {
 		d.indent = n.indentation()
 	} else {
 		d.Line--
+		d.at = n.At()
 	}
 	return d
 }

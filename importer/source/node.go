@@ -22,6 +22,7 @@ type documentPlace struct {
 	line   int // before the first of the document
 	indent int // columns
 	data   []byte
+	at     topology.Position // of everything in it, if that is one
 }
 
 // Pair is one entry of a mapping.
@@ -73,6 +74,9 @@ func (n Node) At() topology.Position {
 	y := n.itself()
 	if y == nil {
 		return topology.Position{}
+	}
+	if !n.where.at.IsZero() {
+		return n.where.at
 	}
 	return topology.Position{File: n.where.file, Line: n.where.line + y.Line, Column: n.where.indent + y.Column}
 }

@@ -136,3 +136,15 @@ func TestAFunctionOfCloudFormationIsATemplate(t *testing.T) {
 		t.Errorf("a is %s", v)
 	}
 }
+
+func TestTextThatIsEscapedStandsWhereItsNodeStands(t *testing.T) {
+	docs, _ := source.YAML("m.yaml", []byte("data:\n  a.json: \"{\\n\\\"k\\\": {\\\"n\\\": 4}}\"\n" +
+		"  b.yaml: |\n    k:\n      n: 4\n"))
+	for key, want := range map[string]string{"a.json": "m.yaml:2:11", "b.yaml": "m.yaml:5:10"} {
+		d := source.Embedded(key, docs[0].Root.Get("data").Get(key))
+		inner, remarks := d.Parsed()
+		if len(inner) != 1 || len(remarks) > 0 || inner[0].Root.Get("k", "n").At().String() != want {
+			t.Errorf("%s: %v %v, want %s", key, inner[0].Root.Get("k", "n").At(), remarks, want)
+		}
+	}
+}
