@@ -1,14 +1,11 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/abate-go/abate/core"
-	"github.com/abate-go/abate/proxy/h1"
 )
 
 // log writes the request to the access log: all of them, or those that failed. The query is left out: it may hold
@@ -92,22 +89,4 @@ func (x *exchange) appendUpstream(attrs []slog.Attr) []slog.Attr {
 		attrs = append(attrs, slog.String("upstreamGrpcStatus", a.verdict.code.String()))
 	}
 	return attrs
-}
-
-// outliveInput copies what is said of a request at its end, in the access log and in traces: it lies in the input, which
-// a tunnel gives away long before, to other clients.
-func (r *request) outliveInput() {
-	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Path} {
-		*b = bytes.Clone(*b)
-	}
-	var kept []h1.Field
-	for _, f := range r.Fields {
-		if f.Is("traceparent") {
-			kept = append(kept, h1.Field{Name: bytes.Clone(f.Name), Value: bytes.Clone(f.Value)})
-		}
-	}
-	r.Fields = kept
-	if r.in != nil {
-		r.in.caller = strings.Clone(r.in.caller)
-	}
 }

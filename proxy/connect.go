@@ -91,7 +91,7 @@ func (x *exchange) refuseConnect(why string, status int, detail string) {
 // tunnelTo makes the connection, and has bytes go both ways until both ends have finished.
 func (x *exchange) tunnelTo(s *screen, addr string) {
 	r, began := &x.req, core.Now()
-	r.outliveInput()
+	outliveInput(r)
 	var slot upstreamSlot
 	if !slot.take(&r.plane.out.upstreamSlots, &r.client.origin().upstreamSlots) {
 		x.refuseConnect("exhausted", http.StatusServiceUnavailable, errNoUpstreamSlot.Error())

@@ -77,7 +77,7 @@ func (t *transfer) switches() bool {
 // tunnel takes both connections over.
 func (t *transfer) tunnel() {
 	a, r := t.from, t.req
-	r.outliveInput()
+	outliveInput(r)
 	// The head of the answer lies in memory that takeOver gives away.
 	var answer []byte
 	if r.client.multiplexed() {

@@ -67,7 +67,8 @@ func TestTheAccessLogNamesNoServiceForATunnel(t *testing.T) {
 func TestTheLogOfATunnelSaysWhatItsOwnClientSaid(t *testing.T) {
 	other := strings.Repeat("b", 32)
 	head := func(method, target, host, trace, caller string) string {
-		return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nX-Caller: %s\r\nTraceparent: 00-%s-00f067aa0ba902b7-01\r\n", method, target,
+		return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nX-Caller: %s\r\n"+
+			"Traceparent: 00-%s-00f067aa0ba902b7-01\r\n", method, target,
 			host, caller, trace)
 	}
 	switches, _ := switching(t, func(c *net.TCPConn, in *bufio.Reader) {
