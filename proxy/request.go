@@ -227,8 +227,8 @@ func (r *request) trailer() []h1.Field {
 	return slices.DeleteFunc(slices.Clone(fields), privileged)
 }
 
-// outliveInput copies what is said of a request at its end, in the access log and in traces: it lies in the input, which
-// a tunnel gives away long before, to other clients.
+// outliveInput copies what is said of a request at its end, in the access log and in traces: it lies in the input,
+// which a tunnel gives away long before, to other clients.
 func outliveInput(r *request) {
 	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Path} {
 		*b = bytes.Clone(*b)
