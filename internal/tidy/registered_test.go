@@ -25,7 +25,7 @@ var known = spread{
 	imports: map[string]int{
 		"policy/balance":     9,
 		"policy/breaker":     25,
-		"policy/budget":      16, // sim/engine/sharing.go is the Redis of a simulated fleet
+		"policy/budget":      18, // with the Redis of a simulated fleet, and two that show the limits of alerts
 		"policy/bulkhead":    10,
 		"policy/comeback":    5,
 		"policy/health":      4,
