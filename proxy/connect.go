@@ -22,6 +22,7 @@ func (r *request) connects() bool { return string(r.Method) == http.MethodConnec
 // no TLS is none: the requests in it are read, and go the way of all others.
 func (x *exchange) connect() {
 	r := &x.req
+	r.route = route{} // of the request before, which may be another client's
 	host, port := authority(text(r.Host))
 	lists := r.plane.outside.lists(r.plane.config.PassThrough)
 	service, listed := r.plane.policies.Listed(text(r.Host))
@@ -90,9 +91,7 @@ func (x *exchange) refuseConnect(why string, status int, detail string) {
 // tunnelTo makes the connection, and has bytes go both ways until both ends have finished.
 func (x *exchange) tunnelTo(s *screen, addr string) {
 	r, began := &x.req, core.Now()
-	for _, b := range []*[]byte{&r.Method, &r.Host} {
-		*b = bytes.Clone(*b) // for the access log: they lie in the input
-	}
+	outliveInput(r)
 	var slot upstreamSlot
 	if !slot.take(&r.plane.out.upstreamSlots, &r.client.origin().upstreamSlots) {
 		x.refuseConnect("exhausted", http.StatusServiceUnavailable, errNoUpstreamSlot.Error())
@@ -173,6 +172,7 @@ func (x *exchange) screenOriginal() *screen {
 // dialOriginal makes a connection to where a redirected one was meant for.
 func (x *exchange) dialOriginal() (net.Conn, error) {
 	x.renew()
+	x.req.route = route{} // as in connect
 	return x.req.plane.dialOutside(x.req.client.context(), x.screenOriginal(), x.req.client.origin().original.String())
 }
 

@@ -221,7 +221,7 @@ func (o *outside) report() []Passed {
 	for to, p := range o.passages {
 		all = append(all, Passed{to.scheme + "://" + to.authority, p.calls})
 	}
-	slices.SortFunc(all, func(a, b Passed) int {
+	slices.SortStableFunc(all, func(a, b Passed) int {
 		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Host, b.Host))
 	})
 	if o.others > 0 {

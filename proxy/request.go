@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"slices"
@@ -224,4 +225,22 @@ func (r *request) trailer() []h1.Field {
 		return fields
 	}
 	return slices.DeleteFunc(slices.Clone(fields), privileged)
+}
+
+// outliveInput copies what is said of a request at its end, in the access log and in traces: it lies in the input,
+// which a tunnel gives away long before, to other clients.
+func outliveInput(r *request) {
+	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Path} {
+		*b = bytes.Clone(*b)
+	}
+	var kept []h1.Field
+	for _, f := range r.Fields {
+		if f.Is("traceparent") {
+			kept = append(kept, h1.Field{Name: bytes.Clone(f.Name), Value: bytes.Clone(f.Value)})
+		}
+	}
+	r.Fields = kept
+	if r.in != nil {
+		r.in.caller = strings.Clone(r.in.caller)
+	}
 }

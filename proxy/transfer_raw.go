@@ -77,9 +77,7 @@ func (t *transfer) switches() bool {
 // tunnel takes both connections over.
 func (t *transfer) tunnel() {
 	a, r := t.from, t.req
-	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Path} {
-		*b = bytes.Clone(*b) // for the access log: they lie in the input
-	}
+	outliveInput(r)
 	// The head of the answer lies in memory that takeOver gives away.
 	var answer []byte
 	if r.client.multiplexed() {

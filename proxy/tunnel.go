@@ -224,7 +224,7 @@ func (l *tunnels) report() (ways []TunnelWay, open []OpenTunnel, refused map[str
 			open = append(open, OpenTunnel{t.to, t.way, t.peer, (now - t.since).Round(time.Millisecond).String()})
 		}
 	}
-	slices.SortFunc(open, func(a, b OpenTunnel) int { return cmp.Compare(a.To+a.Client, b.To+b.Client) })
+	slices.SortStableFunc(open, func(a, b OpenTunnel) int { return cmp.Compare(a.To+a.Client, b.To+b.Client) })
 	return ways, open, maps.Clone(l.refused)
 }
 

@@ -91,7 +91,7 @@ func (p *Page) subjects() []named {
 		}
 	}
 	p.mu.Unlock()
-	slices.SortFunc(all, func(a, b named) int {
+	slices.SortStableFunc(all, func(a, b named) int {
 		if (a.gate == nil) != (b.gate == nil) {
 			if a.gate == nil {
 				return -1

@@ -101,7 +101,7 @@ func plainList(all []member) []Endpoint {
 	for i := range all {
 		list[i] = all[i].Endpoint
 	}
-	slices.SortFunc(list, compare)
+	slices.SortStableFunc(list, compare)
 	return slices.CompactFunc(list, func(a, b Endpoint) bool { return a.Addr == b.Addr })
 }
 

@@ -144,7 +144,7 @@ func (k *kernel) watch(to map[netip.AddrPort]string) {
 func (k *kernel) narrow() {
 	const most = 2000 // a filter has room for 4096 instructions
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: diagPort}}
-	for _, port := range append(slices.Sorted(maps.Keys(k.ports)), 0) {
+	for _, port := range slices.AppendSeq([]uint16{0}, maps.Keys(k.ports)) {
 		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: uint32(port)},
 			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: math.MaxUint32})
 	}
@@ -162,6 +162,9 @@ func (k *kernel) narrow() {
 	})
 }
 
+// answerTime is how long the kernel is waited for. It answers at once.
+const answerTime = 2 * time.Second
+
 // list are the connections that there are. ok is false if the kernel does not say.
 func (k *kernel) list() (all []socket, ok bool) {
 	fd, err := netlink(0)
@@ -169,6 +172,9 @@ func (k *kernel) list() (all []socket, ok bool) {
 		return nil, false
 	}
 	defer syscall.Close(fd)
+	// A sandbox may take the question and never answer it.
+	patience := syscall.NsecToTimeval(int64(answerTime))
+	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &patience)
 	b := make([]byte, 64<<10)
 	for _, family := range []byte{inet, inet6} {
 		if syscall.Sendto(fd, question(family), 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}) != nil {

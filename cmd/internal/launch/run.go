@@ -50,6 +50,7 @@ type session struct {
 	to     map[netip.AddrPort]string // where services are, and which; of look
 	began  time.Time
 	unsure bool   // it was said that a process cannot be looked into
+	apart  bool   // the program was seen in a network namespace of its own, of which the kernel tells nothing here
 	folder string // of the file for Node
 	around surroundings
 }

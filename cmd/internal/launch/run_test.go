@@ -391,3 +391,19 @@ func TestProgramsOfTheExamplesCallThroughTheProxy(t *testing.T) {
 		})
 	}
 }
+
+// In a network namespace of its own the program has connections of which nobody here is told, and that is said.
+func TestProgramInAnotherNetworkIsNotSaidToHaveBeenSeen(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // it has no namespaces
+	}
+	needs.Program(t, "unshare")
+	noticed := func(_, errs string) bool {
+		return strings.Contains(errs, "the program is in a network namespace of its own")
+	}
+	_, _, errs := run(t, noticed, "-c", policyFor(t, "http://127.0.0.1:1"), "--", "unshare", "--map-root-user", "--net",
+		"sh", "-c", "while :; do sleep 0.05; done")
+	if !strings.Contains(errs, "this system did not tell of every connection") {
+		t.Errorf("%s", errs)
+	}
+}

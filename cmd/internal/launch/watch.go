@@ -111,7 +111,7 @@ func (s *session) look(ctx context.Context, around *family) {
 // lookBack looks for what there was since the last glance, when the program has ended.
 func (s *session) lookBack(around *family) {
 	if s.kernel != nil {
-		s.tally.complete = s.kernel.flush(2 * time.Second)
+		s.tally.complete = s.kernel.flush(2*time.Second) && !s.apart
 	}
 	s.glance(around)
 	s.glance(around) // what has ended without a notice is believed when it is seen twice
@@ -120,7 +120,12 @@ func (s *session) lookBack(around *family) {
 // glance looks once.
 func (s *session) glance(around *family) {
 	list, told := []socket(nil), false
-	if s.kernel != nil && !around.elsewhere() {
+	if !s.apart && around.elsewhere() {
+		s.apart = true
+		s.say("the program is in a network namespace of its own: its calls do not reach the proxy, which is at %s out here, "+
+			"and only connections that last a while are seen", s.around.proxy)
+	}
+	if s.kernel != nil && !s.apart {
 		list, told = s.kernel.list()
 	}
 	if !told {

@@ -171,6 +171,11 @@ outside: {connect: ["10.1.1.1:9090"], passThrough: ["localhost:9090"]}
 	if code := <-done; code != 0 {
 		t.Errorf("the proxy ended with %d", code)
 	}
+	for line := range strings.Lines(out.String() + errs.String()) {
+		if strings.Contains(line, `method=""`) && strings.Contains(line, "service=") {
+			t.Errorf("a connection that nobody has read is a service's: %s", line)
+		}
+	}
 	if t.Failed() {
 		t.Logf("out: %s\nerr: %s", &out, &errs)
 	}
