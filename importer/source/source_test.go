@@ -138,7 +138,7 @@ func TestAFunctionOfCloudFormationIsATemplate(t *testing.T) {
 }
 
 func TestTextThatIsEscapedStandsWhereItsNodeStands(t *testing.T) {
-	docs, _ := source.YAML("m.yaml", []byte("data:\n  a.json: \"{\\n\\\"k\\\": {\\\"n\\\": 4}}\"\n" +
+	docs, _ := source.YAML("m.yaml", []byte("data:\n  a.json: \"{\\n\\\"k\\\": {\\\"n\\\": 4}}\"\n"+
 		"  b.yaml: |\n    k:\n      n: 4\n"))
 	for key, want := range map[string]string{"a.json": "m.yaml:2:11", "b.yaml": "m.yaml:5:10"} {
 		d := source.Embedded(key, docs[0].Root.Get("data").Get(key))
