@@ -82,14 +82,15 @@ func date(a *answer, since time.Duration) {
 	}
 }
 
-// fill reads the body of an attempt that is to be held, if that has not been done before the call. The attempt's time
-// begins when it is there.
+// fill reads the body of an attempt that is to be held, if that has not been done before the call: its client asked
+// whether to send it. It waits for the attempt's time at most, for the call has its place meanwhile. The attempt's time
+// begins when the body is there.
 func fill(a *answer) error {
 	if a.body.kind != toHold || a.call == nil {
 		return a.body.fill(a.until)
 	}
 	core.HandedOver(a.call, core.Now(), a.callEnd)
-	err := a.body.fill(a.callEnd)
+	err := a.body.fill(a.until)
 	now := core.Now()
 	core.HandedOver(a.call, now, now)
 	if a.patience > 0 {
