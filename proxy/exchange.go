@@ -9,8 +9,8 @@ import (
 	"github.com/abate-go/abate/core"
 )
 
-// exchange is one request and its answer. It is used again, also for other clients, so that a request allocates nothing:
-// renew makes it new, and keeps only memory.
+// exchange is one request and its answer. It is used again, also for other clients, so that a request allocates
+// nothing: renew makes it new, and keeps only memory.
 type exchange struct {
 	req      request
 	body     content
