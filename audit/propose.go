@@ -38,9 +38,9 @@ type rule struct {
 // repeats requests that are known to be unsafe, then shortens paths until one request becomes no more than a few
 // attempts, and at last lowers limits to what callers wait for. Of a path it takes the number first that shortens the
 // worst path most, and of several that do the same for it the one that does most for all paths. It goes on until all
-// paths are short or no number is left.
-// Retries that stand nearest to the failure are kept where there is a choice. It adds the changes to the result, with a
-// diff of the files; nothing is written.
+// paths are short or no number is left. Retries that stand nearest to the failure are kept where there is a choice.
+//
+// It adds the changes to the result, with a diff of the files; nothing is written.
 func (r *Result) Propose(files []importer.File, o lint.Options) {
 	data := make(map[string][]byte, len(files))
 	for _, f := range files {

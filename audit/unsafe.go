@@ -58,7 +58,7 @@ func (p *plan) off(l *topology.Layer, r *topology.Repeat) (e Edit, beside []Edit
 var retryPolicy = regexp.MustCompile(`,?\s*"(?:retry|hedging)Policy"\s*:\s*$`)
 
 // withoutPolicy returns the edits that take the JSON member away in whose object a number stands, a retry policy of
-// gRPC. There are none where the file, read again, has more to complain about, or still says the number.
+// gRPC. There are none where the file, read again, has more to complain about.
 func (in *inserts) withoutPolicy(at topology.Position) []Edit {
 	data := in.files[at.File]
 	number, ok := offsetOf(data, at)

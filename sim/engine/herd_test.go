@@ -40,23 +40,28 @@ func TestAHerdGivesNobodyOutTwiceAndWastesLittle(t *testing.T) {
 	}
 }
 
+// Whatever the order in which they end, those that begin one after the other stand in one block for some time.
 func TestAHerdGivesNeighboursOutOneAfterTheOther(t *testing.T) {
+	random := kernel.NewStream(1, 2)
 	h := &engine.Herd{}
-	for range 200 {
-		h.Get()
+	list := make([]uint32, 1024)
+	for i := range list {
+		list[i] = h.Get()
 	}
-	for i := range uint32(192) { // they end in the order in which they began
-		h.Put(i)
-	}
-	last, far := h.Get(), 0
-	for range 150 {
+	const steps, block, atLeast = 4000, 64, 16
+	last, left := list[len(list)-1], 0
+	for range steps {
+		at := random.IntN(len(list))
+		h.Put(list[at])
 		i := h.Get()
-		if i != last+1 {
-			far++
+		if i/block != last/block {
+			left++
+		} else if i <= last {
+			t.Fatalf("%d comes after %d in their block", i, last)
 		}
-		last = i
+		list[at], last = i, i
 	}
-	if far > 150/16 {
-		t.Errorf("%d of 150 are not beside the one before", far)
+	if left > steps/atLeast+1 {
+		t.Errorf("%d of %d stand in another block than the one before, at most %d expected", left, steps, steps/atLeast+1)
 	}
 }
