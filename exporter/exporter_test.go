@@ -65,6 +65,27 @@ func TestWhatIsWrittenHasTheSettingsOfTheFormat(t *testing.T) {
 	}
 }
 
+// HAProxy has to be told how long a server may take. A policy without a limit of an attempt must not get the least.
+func TestHAProxyWaitsAsLongAsThePolicyLetsACallTake(t *testing.T) {
+	none := topology.Assume(time.Duration(0), "none")
+	for _, c := range []struct {
+		perTry, overall topology.Value[time.Duration]
+		want            string
+	}{
+		{topology.Assume(time.Second, ""), topology.Assume(3*time.Second, ""), "timeout server 1000ms\n"},
+		{none, topology.Assume(3*time.Second, ""), "timeout server 3000ms\n"},
+		{none, none, "timeout server 60000ms\n"},
+		{topology.Value[time.Duration]{}, topology.Value[time.Duration]{}, "timeout server 60000ms\n"},
+	} {
+		r := route()
+		r.Layer.PerTry, r.Layer.Overall, r.Layer.Connect = c.perTry, c.overall, none
+		got := string(written(t, "haproxy", []exporter.Route{r}))
+		if !strings.Contains(got, c.want) || !strings.Contains(got, "timeout connect 5000ms\n") {
+			t.Errorf("no %q in\n%s", c.want, got)
+		}
+	}
+}
+
 func written(t *testing.T, name string, routes []exporter.Route) []byte {
 	t.Helper()
 	for _, f := range exporter.Formats {

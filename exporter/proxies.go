@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -98,8 +99,9 @@ func haproxyBackend(t *text, r *Route) {
 	t.line("backend %s", r.label())
 	t.line("  mode http")
 	t.line("  option abortonclose")
-	t.line("  timeout connect %s", millis(l.Connect.Or(5*time.Second)))
-	t.line("  timeout server %s", millis(l.PerTry.Or(time.Minute)))
+	// HAProxy wants both. Without a limit of a try, that of all tries is the one that takes nothing from it.
+	t.line("  timeout connect %s", millis(cmp.Or(l.Connect.Or(0), 5*time.Second)))
+	t.line("  timeout server %s", millis(cmp.Or(l.PerTry.Or(0), l.Overall.Or(0), time.Minute)))
 	t.line("  retries %d", tries-1)
 	if words := haproxyWords(l); tries > 1 && len(words) > 0 {
 		t.line("  retry-on %s", strings.Join(words, " "))

@@ -118,6 +118,10 @@ func exportFormat(ctx context.Context, format exporter.Format, args []string, st
 	if err == nil && !o.noCost {
 		err = audit.AddCosts(ctx, format, policy, urls, losses)
 	}
+	if ctx.Err() != nil {
+		fmt.Fprintf(stderr, "abate export %s: interrupted; nothing was written. --no-cost takes no time.\n", format.Name)
+		return exitInterrupted
+	}
 	if err != nil {
 		return o.failed(err, stderr)
 	}

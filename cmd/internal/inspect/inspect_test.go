@@ -171,6 +171,18 @@ func TestExportAndImportSayWhatIsLost(t *testing.T) {
 	}
 }
 
+func TestAnExportThatIsInterruptedSaysSoAndWritesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	place := filepath.Join(t.TempDir(), "vs.yaml")
+	var out, errs strings.Builder
+	code := inspect.Exports(nil)(ctx, []string{"istio", "-c", write(t, "policy.yaml", policy), "-o", place}, &out, &errs)
+	if _, err := os.Stat(place); code != 130 || !os.IsNotExist(err) || out.Len() > 0 ||
+		!strings.Contains(errs.String(), "abate export istio: interrupted; nothing was written") {
+		t.Errorf("exit code %d, %v, %s%s", code, err, &errs, &out)
+	}
+}
+
 // What is no number would switch the rule off, or keep the simulator busy for ever.
 func TestWhatIsNoNumberIsRefused(t *testing.T) {
 	path := write(t, "calls.yaml", calls)
