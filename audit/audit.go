@@ -37,8 +37,9 @@ type Result struct {
 	// as it may be.
 	Left []string
 
-	assume source.Assume
-	fixed  topology.Form // with the changes made
+	assume   source.Assume
+	fixed    topology.Form // with the changes made
+	proposed bool          // changes were looked for
 }
 
 // State says what becomes of a finding.

@@ -32,6 +32,9 @@ func (e Edit) String() string {
 	return e.Old + " → " + e.New
 }
 
+// endless is the number of retries that some formats write for "without a limit".
+const endless = "-1"
+
 // number returns the number that stands in a file at a place.
 func number(files map[string][]byte, at topology.Position) (string, bool) {
 	line, ok := lineOf(files[at.File], at.Line)
@@ -44,6 +47,9 @@ func number(files map[string][]byte, at topology.Position) (string, bool) {
 		start++
 	}
 	end := start
+	if after := string(runes[min(start, len(runes)):]); strings.HasPrefix(after, endless) {
+		end += len(endless) - 1
+	}
 	for end < len(runes) && runes[end] >= '0' && runes[end] <= '9' {
 		end++
 	}
@@ -76,10 +82,13 @@ func triesEdit(files map[string][]byte, tries topology.Value[int], to int) (Edit
 	if !ok {
 		return Edit{}, false
 	}
+	if (old == endless) != (tries.V == topology.Unbounded) {
+		return Edit{}, false
+	}
 	switch old {
 	case strconv.Itoa(tries.V):
 		return Edit{At: tries.At, Old: old, New: strconv.Itoa(to)}, true
-	case strconv.Itoa(tries.V - 1):
+	case strconv.Itoa(tries.V - 1), endless:
 		return Edit{At: tries.At, Old: old, New: strconv.Itoa(to - 1)}, true
 	}
 	return Edit{}, false

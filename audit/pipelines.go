@@ -126,10 +126,12 @@ func JUnit(w io.Writer, r *Result, least lint.Severity) error {
 // Markdown writes the audit for a pull request: the headline, the path, new findings and the verdict.
 func Markdown(w io.Writer, r *Result) error {
 	b := bufio.NewWriter(w)
-	if r.Worst == nil {
-		fmt.Fprintln(b, "**No call is repeated**, as far as these files say.")
-	} else {
-		fmt.Fprintf(b, "**%s.**\n\n", capital(cell(r.Worst.Headline())))
+	fmt.Fprintf(b, "**%s.**\n", cell(r.headline()))
+	if r.Worst != nil {
+		fmt.Fprintln(b)
+		if ways := r.Worst.ways(); ways != "" {
+			fmt.Fprintf(b, "%s:\n\n", capital(cell(ways)))
+		}
 		for _, h := range r.Worst.Hops {
 			var layers []string
 			for _, f := range h.Factors {

@@ -49,7 +49,7 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 	form := clone(r.Form)
 	p := &plan{data: data, effort: effort, inserts: inserts{files: data, assume: r.assume, known: map[question]*Edit{},
 		remarks: map[string]int{}}}
-	r.Changes = append(r.Changes, p.once(&form, o)...)
+	r.proposed, r.Changes = true, append(r.Changes, p.once(&form, o)...)
 	a, given, again := lint.Amplification(form, o), map[way]bool{}, false
 	for p.effort > 0 {
 		w := worstBut(a, given)

@@ -36,13 +36,28 @@ type textual struct{ w *bufio.Writer }
 func (t *textual) line(format string, args ...any) { fmt.Fprintf(t.w, format+"\n", args...) }
 
 func (t *textual) headline(r *Result) {
+	t.line("%s", r.headline()+".")
 	if r.Worst == nil {
-		t.line("No call is repeated, as far as these files say.")
 		return
 	}
-	t.line("%s", capital(r.Worst.Headline())+".")
 	t.line("")
+	if ways := r.Worst.ways(); ways != "" {
+		t.line("%s:", capital(ways))
+	}
 	t.path(r.Worst)
+}
+
+// headline is what an audit says first.
+func (r *Result) headline() string {
+	switch {
+	case r.Worst != nil:
+		return capital(r.Worst.Headline())
+	case len(r.Form.Calls) > 0:
+		return "No call is repeated, as far as these files say"
+	case r.Known() > 0:
+		return "These files name no call, so nothing can be said of how often one is repeated"
+	}
+	return "None of these files is of a kind that is read, so nothing could be judged"
 }
 
 // path writes the calls of a path, and below each its layers.
@@ -110,10 +125,15 @@ func leading(all []Edit) []Edit {
 }
 
 func (t *textual) changes(r *Result) {
-	if len(r.Changes) == 0 && len(r.Left) == 0 {
+	if !r.proposed {
 		return
 	}
-	if len(r.Changes) > 0 {
+	switch {
+	case len(r.Changes) == 0 && len(r.Left) > 0:
+		t.line("No change is proposed: no number in these files makes the worst path shorter.")
+	case len(r.Changes) == 0:
+		t.line("No change is proposed: one request becomes no more than %s.", attempts(enough))
+	default:
 		leading := leading(r.Changes)
 		t.line("The smallest change: %s.", count(len(leading), "edit"))
 		for _, e := range leading {

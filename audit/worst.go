@@ -20,6 +20,8 @@ type Worst struct {
 	Known        bool // no unknown value has part in Most
 	Hops         []lint.Hop
 	Cycle        []string
+	// Unsaid is on what it depends how many attempts there are between Proved and Most, in words.
+	Unsaid []string
 }
 
 // worst returns the worst path of all services, nil when nothing is repeated anywhere.
@@ -38,6 +40,7 @@ func worstBut(a *lint.Amplified, given map[way]bool) *Worst {
 				continue
 			}
 			w.Hops = a.Path(b, r, true)
+			w.Unsaid = a.Unsaid(w.Hops)
 			best = w
 		}
 	}
@@ -77,16 +80,54 @@ func (w *Worst) Headline() string {
 		return fmt.Sprintf("nothing bounds what %s becomes: its calls go in a circle, %s", from,
 			strings.Join(w.Cycle, " → "))
 	}
-	if !w.Known {
+	if !w.Known && !math.IsInf(w.Proved, 1) {
 		return fmt.Sprintf(
 			"%s becomes at least %s attempts at %s when it %s; some values could not be read, so it may be more",
 			from, times(w.Proved), w.Service, Fails(w.Outcome))
 	}
-	s := fmt.Sprintf("%s can become %s attempts at %s when it %s", from, times(w.Most), w.Service, Fails(w.Outcome))
-	if w.Proved < w.Most {
-		s += fmt.Sprintf(" (proved: %s; the rest depends on what applications answer)", times(w.Proved))
+	s := fmt.Sprintf("%s can become %s attempts at %s when it %s", from, times(w.certain()), w.Service, Fails(w.Outcome))
+	if w.Known && w.Proved < w.Most {
+		s += ". " + w.between()
 	}
 	return s
+}
+
+// between says what is proved, and what decides how much of the rest happens.
+func (w *Worst) between() string {
+	s := fmt.Sprintf("Proved: at least %s, at most %s", times(w.Proved), times(w.Most))
+	if math.IsInf(w.Most, 1) {
+		s = fmt.Sprintf("Proved: at least %s, and nothing bounds them", times(w.Proved))
+	}
+	const most = 2 // that are named
+	switch n := len(w.Unsaid); {
+	case n == 0:
+		return s + "; how many it is depends on how long everything takes"
+	case n <= most:
+		return s + "; no file says " + strings.Join(w.Unsaid, ", nor ") + ", which decides"
+	default:
+		return fmt.Sprintf("%s; no file says %s, nor %s, which decide", s, w.Unsaid[0], count(n-1, "thing")+" like it")
+	}
+}
+
+// share is how many of the attempts come along the path, 0 if all of them do or nobody knows: other paths bring the rest.
+func (w *Worst) share() float64 {
+	n := 1.0
+	for _, h := range w.Hops {
+		n *= multiplied(h.Call, h)
+	}
+	if !w.Known || len(w.Hops) == 0 || math.IsInf(n, 1) || math.Round(n) >= math.Round(w.Most) {
+		return 0
+	}
+	return n
+}
+
+// ways says that the path is one of several, when it is.
+func (w *Worst) ways() string {
+	n := w.share()
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the way that brings most, %s of the %s", times(n), times(w.Most))
 }
 
 // times writes a number of attempts.

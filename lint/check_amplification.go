@@ -81,6 +81,21 @@ func number(n float64) string {
 	return strconv.FormatFloat(math.Round(n*10)/10, 'f', -1, 64)
 }
 
+// timesText says how often a layer tries: "4 times", "without a limit".
+func timesText(n float64) string {
+	if math.IsInf(n, 1) {
+		return number(n)
+	}
+	return number(n) + " times"
+}
+
+func manyTimes(n float64) string {
+	if math.IsInf(n, 1) {
+		return "any number of times"
+	}
+	return "up to " + number(n) + " times"
+}
+
 func upTo(n float64) string {
 	if math.IsInf(n, 1) {
 		return "attempts without a limit"
@@ -214,7 +229,11 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 			if f.Times <= 1 {
 				continue
 			}
-			factors = append(factors, number(f.Times)+" "+title(f.Layer))
+			times := number(f.Times)
+			if math.IsInf(f.Times, 1) {
+				times = "∞"
+			}
+			factors = append(factors, times+" "+title(f.Layer))
 			if total > 0 {
 				r.loud[f.Layer] = max(r.loud[f.Layer], total)
 			}
@@ -233,8 +252,8 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 				at = where(by, f.Layer)
 				one.Assumptions = unique(append(one.Assumptions, assumptions(f.Layer, by.Tries)...))
 			}
-			one.Related = places(append(one.Related, Place{at, fmt.Sprintf("%s → %s: %s tries %s times",
-				cmp.Or(h.Call.From, "outside"), h.Call.To, name(f.Layer), number(f.Times))}))
+			one.Related = places(append(one.Related, Place{at, fmt.Sprintf("%s → %s: %s tries %s",
+				cmp.Or(h.Call.From, "outside"), h.Call.To, name(f.Layer), timesText(f.Times))}))
 		}
 		if parts = append(parts, h.Call.To); len(factors) > 0 {
 			parts[len(parts)-1] = fmt.Sprintf("%s (×%s)", h.Call.To, strings.Join(factors, " × "))
@@ -261,19 +280,7 @@ func (r *run) unproved(l loudest, path bool) {
 	if path {
 		hops := r.amplified.path(l.b, l.r, assumed{worst: true, methods: l.b.Methods, written: !l.r.Known})
 		way, _ = r.describe(hops, &one, 0)
-		for _, h := range hops[min(1, len(hops)):] {
-			i, ok := r.g.index[h.Call.From]
-			if !ok {
-				continue
-			}
-			if _, known := answers(r.g.services[i].AnswersWith); !known {
-				one.At, one.Subject = r.g.services[i].At, "answers of "+h.Call.From
-				one.Fix = fmt.Sprintf("say in the topology what %s answers when a call of its own has failed: answersWith: "+
-					"\"500\", or same if it passes failures on", h.Call.From)
-				one.Assumptions = append(one.Assumptions, h.Call.From+" may answer anything when a call of its own has failed")
-				break
-			}
-		}
+		r.unsaid(hops, &one)
 	}
 	if one.Message = fmt.Sprintf("one request %s becomes at least %s at %s while that %s, and in the worst "+
 		"case %s%s; the limit is %s", l.r.at(), plural(int(l.r.Proved), "attempt", "attempts"), l.b.Service,
@@ -282,6 +289,36 @@ func (r *run) unproved(l loudest, path bool) {
 		one.Message += "; a value on the way is not known, and counts as the least here"
 	}
 	r.report(one)
+}
+
+// unsaid puts a finding where the first thing is missing of which nobody knows what it is, and says what to write.
+func (r *run) unsaid(hops []Hop, one *Finding) {
+	for _, h := range hops[min(1, len(hops)):] {
+		i, ok := r.g.index[h.Call.From]
+		if !ok {
+			continue
+		}
+		if _, known := answers(r.g.services[i].AnswersWith); !known {
+			one.At, one.Subject = r.g.services[i].At, "answers of "+h.Call.From
+			one.Fix = fmt.Sprintf("say in the topology what %s answers when a call of its own has failed: answersWith: "+
+				"\"500\", or same if it passes failures on", h.Call.From)
+			one.Assumptions = append(one.Assumptions, h.Call.From+" may answer anything when a call of its own has failed")
+			return
+		}
+	}
+	for _, h := range hops {
+		for _, f := range h.Factors {
+			waits := unsaidWait(f.Layer, h.Call.To)
+			if waits == "" {
+				continue
+			}
+			one.At, one.Subject = f.Layer.At, "waits of "+name(f.Layer)
+			one.Fix = fmt.Sprintf("no file says %s: set it where the file of the layer takes it, or in a topology file "+
+				"(--topology writes one)", waits)
+			one.Assumptions = append(one.Assumptions, "nobody knows "+waits)
+			return
+		}
+	}
 }
 
 // cycles is rule F106.

@@ -67,7 +67,7 @@ func (r *run) stacked(e *edge, by []Factor, most float64, how topology.Outcome) 
 			at = where(rep, f.Layer)
 			one.Assumptions = unique(append(one.Assumptions, assumptions(f.Layer, rep.Tries)...))
 		}
-		one.Related = append(one.Related, Place{at, fmt.Sprintf("%s tries %s times", name(f.Layer), number(f.Times))})
+		one.Related = append(one.Related, Place{at, fmt.Sprintf("%s tries %s", name(f.Layer), timesText(f.Times))})
 	}
 	one.Message = fmt.Sprintf("%d layers retry the call %s after %v, one inside the other: %s make %s", len(by), e.way(),
 		how,
@@ -121,10 +121,10 @@ func (r *run) repeatedWith(u int, worst RootBound, how topology.Outcome) {
 				continue
 			}
 			one := Finding{Rule: "F104", At: r.g.services[u].At, Subject: "collateral of " + r.g.services[u].Name,
-				Effect: worst.Proved * per, Message: fmt.Sprintf("while %s fails, one request %s calls %s, which is healthy, up "+
-					"to %s times, because %s is tried again as a whole when it answers %v", failing.call.To, worst.at(),
+				Effect: worst.Proved * per, Message: fmt.Sprintf("while %s fails, one request %s calls %s, which is healthy, "+
+					"%s, because %s is tried again as a whole when it answers %v", failing.call.To, worst.at(),
 					healthy.call.To,
-					number(worst.Proved*per), r.g.services[u].Name, how),
+					manyTimes(worst.Proved*per), r.g.services[u].Name, how),
 				Fix: fmt.Sprintf("retry the call of %s in %s, and not %s from above", failing.call.To, r.g.services[u].Name,
 					r.g.services[u].Name),
 				Related: []Place{{healthy.call.At, healthy.way()}, {failing.call.At, failing.way()}}}

@@ -244,11 +244,24 @@ func (e *evaluation) through(call *edge, l *topology.Layer, in variant, methods 
 	out := variant{s: e.a.layer(l, in.s, methods, e.g.paid(call, l)), ours: in.ours || !l.Owner.IsZero()}
 	e.work += 8 + len(out.s.steps)
 	if e.track != nil {
-		before, _ := in.s.total()
-		after, _ := out.s.total()
-		out.factors = append([]Factor{{Layer: l, Times: after / before}}, in.factors...)
+		out.factors = append([]Factor{{Layer: l, Times: e.factor(l, &in.s, &out.s, methods)}}, in.factors...)
 	}
 	return out
+}
+
+// factor is how many times what reaches a layer it becomes behind it. Of what nothing bounds already, the layer's own
+// tries are left to say.
+func (e *evaluation) factor(l *topology.Layer, in, out *state, methods topology.Methods) float64 {
+	before, _ := in.total()
+	after, _ := out.total()
+	if !math.IsInf(before, 1) {
+		return after / before
+	}
+	most := 1.0
+	for _, f := range in.fails {
+		most = max(most, e.a.tries(l, f.seen, methods))
+	}
+	return most
 }
 
 // merged is the state of a call that is one of several, and the factors of the one that comes to most.

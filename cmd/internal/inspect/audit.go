@@ -273,6 +273,13 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		r.Diff = ""
 	}
 	failed := errors.Join(err, o.write(r, files, stdout))
+	if o.fix == "write" {
+		changed, wrong := rewrite(r, files)
+		failed = errors.Join(failed, wrong)
+		if len(changed) > 0 && !o.quiet {
+			fmt.Fprintf(stderr, "abate audit: changed: %s; what is said above is from before.\n", strings.Join(changed, ", "))
+		}
+	}
 	if ctx.Err() != nil {
 		fmt.Fprintln(stderr, "abate audit: interrupted; what was known by then is printed.")
 		return exitInterrupted
@@ -304,7 +311,7 @@ func (o *auditOptions) write(r *audit.Result, files []importer.File, stdout io.W
 	forms := map[string]func(io.Writer) error{
 		"html":     func(w io.Writer) error { return audit.HTML(w, r) },
 		"sarif":    func(w io.Writer) error { return audit.SARIF(w, r, version) },
-		"junit":    func(w io.Writer) error { return audit.JUnit(w, r, severities[o.failOn]) },
+		"junit":    func(w io.Writer) error { return audit.JUnit(w, r, o.least()) },
 		"json":     func(w io.Writer) error { return audit.JSON(w, r) },
 		"markdown": func(w io.Writer) error { return audit.Markdown(w, r) },
 		"gitlab":   func(w io.Writer) error { return audit.GitLab(w, r) },
@@ -325,14 +332,19 @@ func (o *auditOptions) write(r *audit.Result, files []importer.File, stdout io.W
 	case len(o.toStdout()) == 0:
 		errs = append(errs, audit.Text(stdout, r, audit.TextOptions{All: o.all, Last: o.quiet}))
 	}
-	if o.fix == "write" {
-		errs = append(errs, rewrite(r, files))
-	}
 	return errors.Join(errs...)
 }
 
-// rewrite writes the files that the changes touch.
-func rewrite(r *audit.Result, files []importer.File) error {
+// least is the least severity that fails.
+func (o *auditOptions) least() lint.Severity {
+	if least, ok := severities[o.failOn]; ok {
+		return least
+	}
+	return lint.Error + 1 // never
+}
+
+// rewrite writes the files that the changes touch, and returns their names.
+func rewrite(r *audit.Result, files []importer.File) (names []string, err error) {
 	changed, left := audit.Apply(files, r.Changes)
 	var errs []error
 	for i := range files {
@@ -343,22 +355,25 @@ func rewrite(r *audit.Result, files []importer.File) error {
 			errs = append(errs, errors.New("standard input cannot be changed"))
 			continue
 		}
-		errs = append(errs, cli.ReplaceFile(files[i].Name, changed[i].Data))
+		if err := cli.ReplaceFile(files[i].Name, changed[i].Data); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		names = append(names, files[i].Name)
 	}
 	for _, e := range left {
 		errs = append(errs, fmt.Errorf("%s: %s is no longer there", e.At, e.Old))
 	}
-	return errors.Join(errs...)
+	return names, errors.Join(errs...)
 }
 
 // code is the exit code.
 func (o *auditOptions) code(r *audit.Result, err error, stderr io.Writer) int {
-	least, ok := severities[o.failOn]
 	switch {
 	case err != nil:
 		fmt.Fprintf(stderr, "abate audit: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nabate audit: "))
 		return exitUsage
-	case r != nil && ok && r.Fails(least):
+	case r != nil && r.Fails(o.least()):
 		return 1
 	}
 	return 0

@@ -93,6 +93,24 @@ func TestAFolderWithoutConfigurationIsNoSuccess(t *testing.T) {
 	}
 }
 
+func TestAFixThatIsWrittenNamesTheFiles(t *testing.T) {
+	path := write(t, "calls.yaml", calls)
+	_, _, errs := run(inspect.AuditCommand, "--fix=write", path)
+	if !strings.Contains(errs, "changed: "+path+"; what is said above is from before") {
+		t.Errorf("nothing says what was written: %q", errs)
+	}
+	if _, _, errs = run(inspect.AuditCommand, "--fix=write", path); strings.Contains(errs, "changed:") {
+		t.Errorf("nothing is left to change, and it says: %s", errs)
+	}
+}
+
+func TestNoFindingFailsAJUnitReportOfAnAuditThatNeverFails(t *testing.T) {
+	_, out, _ := run(inspect.AuditCommand, "--fail-on", "never", "--junit", "-", write(t, "calls.yaml", calls))
+	if !strings.Contains(out, `failures="0"`) || strings.Contains(out, "<failure") {
+		t.Errorf("%s", out)
+	}
+}
+
 func TestAFixIsWrittenOnlyWhenItIsAskedFor(t *testing.T) {
 	path := write(t, "calls.yaml", calls)
 	_, out, _ := run(inspect.AuditCommand, "--fix", path)

@@ -1,0 +1,213 @@
+package audit_test
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/audit"
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/lint"
+)
+
+func TestTheHeadlineSaysWhatIsProvedAndWhatDecidesTheRest(t *testing.T) {
+	r := audit.Run(tree(t, "shop"), audit.Options{})
+	text := r.Worst.Headline()
+	for _, want := range []string{"can become 144 attempts", "Proved: at least 3, at most 144",
+		"no file says how long resilience4j client (resilience4j orders) waits for orders.shop"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "answer") { // the shop's calls.yaml says of all applications what they answer
+		t.Errorf("the answers of applications are said to be unknown: %s", text)
+	}
+	// What is said to decide does: once it is known, everything is proved.
+	form := regexp.MustCompile(`perTry: unknown [^\n]*`).ReplaceAllString(string(r.Form.YAML()), "perTry: 10s")
+	told := audit.Run(file(form), audit.Options{})
+	if w := told.Worst; w.Proved != 144 || w.Most != 144 || strings.Contains(w.Headline(), "Proved") {
+		t.Errorf("with the wait known: %s", told.Worst.Headline())
+	}
+}
+
+func TestUnknownAnswersAreNamedInTheHeadline(t *testing.T) {
+	r := audit.Run(file(`calls:
+- {from: shop, to: a, layers: [{kind: client, product: x, repeats: [{on: [any], tries: 3}]}]}
+- {from: a, to: b, layers: [{kind: client, product: x, repeats: [{on: [any], tries: 3}]}]}
+- {from: b, to: db, layers: [{kind: client, product: x, repeats: [{on: [any], tries: 3}]}]}
+`), audit.Options{})
+	if got := r.Worst.Headline(); !strings.Contains(got, "no file says what a and b answer when a call of theirs fails") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestOneOfSeveralWaysSaysHowMuchItBrings(t *testing.T) {
+	r := audit.Run(file(`services: [{name: a, answersWith: same}, {name: b, answersWith: same}]
+calls:
+- {from: shop, to: a, layers: [{kind: client, product: x, repeats: [{on: [any], tries: 5}]}]}
+- {from: shop, to: b, layers: [{kind: client, product: x, repeats: [{on: [any], tries: 2}]}]}
+- {from: a, to: db}
+- {from: b, to: db}
+`), audit.Options{})
+	for name, form := range map[string]func(*bytes.Buffer) error{
+		"text":     func(b *bytes.Buffer) error { return audit.Text(b, r, audit.TextOptions{}) },
+		"Markdown": func(b *bytes.Buffer) error { return audit.Markdown(b, r) },
+		"HTML":     func(b *bytes.Buffer) error { return audit.HTML(b, r) },
+	} {
+		var b bytes.Buffer
+		if err := form(&b); err != nil || !strings.Contains(b.String(), "way that brings most, 5 of the 7") {
+			t.Errorf("%s: %v\n%s", name, err, &b)
+		}
+	}
+}
+
+func TestWhatNothingBoundsIsSaidInWords(t *testing.T) {
+	endless := "layers: [{kind: client, product: x, repeats: [{on: [refused, \"503\"], tries: unbounded}]}]"
+	files := file("services: [{name: a, answersWith: same}]\ncalls:\n- {from: shop, to: a, " + endless + "}\n" +
+		"- {from: a, to: db, " + endless + "}\n- {from: a, to: c, layers: [{kind: client, product: x, " +
+		"repeats: [{on: [\"503\"], tries: unknown (code)}]}]}\n")
+	r := audit.Run(files, audit.Options{})
+	text := textOf(t, r, audit.TextOptions{All: true})
+	var page bytes.Buffer
+	if err := audit.HTML(&page, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"NaN", "at least any", "limit times", "×without", "× any", "Inf", "46116860"} {
+		if strings.Contains(text, bad) || strings.Contains(page.String(), bad) {
+			t.Errorf("%q in\n%s\n%s", bad, text, &page)
+		}
+	}
+	if !strings.Contains(text, "can become any number of attempts at") || !strings.Contains(page.String(), ">no limit<") {
+		t.Errorf("the limit that is missing is not said:\n%s\n%s", text, &page)
+	}
+}
+
+func TestNothingReadIsNotNothingRepeated(t *testing.T) {
+	for text, want := range map[string]string{"": "None of these files is of a kind that is read",
+		"services: [{name: shop}]\n":          "These files name no call",
+		"calls: [{from: shop, to: orders}]\n": "No call is repeated"} {
+		if got := textOf(t, audit.Run(file(text), audit.Options{}), audit.TextOptions{}); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+// labels are the numbers on the arrows of a page that are on the worst path, or all of them.
+func labels(page string, worst bool) []string {
+	var all []string
+	for _, m := range regexp.MustCompile(`<text class="label( worst)?" [^>]*>([^<]*)<`).FindAllStringSubmatch(page, -1) {
+		if !worst || m[1] != "" {
+			all = append(all, m[2])
+		}
+	}
+	return all
+}
+
+func TestTheNumbersOnTheArrowsMultiplyToTheHeadline(t *testing.T) {
+	var b bytes.Buffer
+	r := audit.Run(tree(t, "shop"), audit.Options{})
+	if err := audit.HTML(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	product := 1.0
+	for _, l := range labels(b.String(), true) {
+		n, err := strconv.ParseFloat(strings.TrimPrefix(l, "× "), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		product *= n
+	}
+	if product != r.Worst.Most {
+		t.Errorf("the arrows %q multiply to %v, and the headline says %v", labels(b.String(), true), product, r.Worst.Most)
+	}
+}
+
+func TestAlternativesOnAnArrowAreNotMultiplied(t *testing.T) {
+	route := func(n string) string {
+		return "{kind: gateway, product: x, choice: routes, match: {path: /" + n + "}, repeats: [{on: [\"503\"], tries: " + n + "}]}"
+	}
+	r := audit.Run(file("calls:\n- {from: shop, to: orders, layers: ["+route("2")+", "+route("3")+", "+route("4")+"]}\n"+
+		"- {from: other, to: stock, layers: ["+route("2")+", "+route("3")+"]}\n"), audit.Options{})
+	var b bytes.Buffer
+	if err := audit.HTML(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	if got := labels(b.String(), false); !slices.Equal(got, []string{"× 4", "× 3"}) {
+		t.Errorf("labels %q", got)
+	}
+}
+
+// numbersOf returns the numbers of an SVG element's attributes.
+func numbersOf(element string, names ...string) (all []int) {
+	for _, n := range names {
+		m := regexp.MustCompile(`\b` + n + `="(-?\d+)"`).FindStringSubmatch(element)
+		v, _ := strconv.Atoi(m[1])
+		all = append(all, v)
+	}
+	return all
+}
+
+func TestLabelsOfArrowsHideNoServiceAndNamesHaveRoom(t *testing.T) {
+	form := "calls:\n"
+	for _, to := range []string{"a", "b", "c", "the-service-with-a-long-name.shop"} {
+		form += "- {from: shop, to: " + to + ", layers: [{kind: client, product: x, repeats: [{on: [\"503\"], tries: 3}]}]}\n" +
+			"- {from: " + to + ", to: db, layers: [{kind: client, product: x, repeats: [{on: [\"503\"], tries: 2}]}]}\n"
+	}
+	form += "- {from: shop, to: db, layers: [{kind: client, product: x, repeats: [{on: [\"503\"], tries: 7}]}]}\n"
+	var b bytes.Buffer
+	if err := audit.HTML(&b, audit.Run(file(form), audit.Options{})); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	rects := regexp.MustCompile(`<rect [^>]*>`).FindAllString(page, -1)
+	for _, l := range regexp.MustCompile(`<text class="label[^>]*>[^<]*<`).FindAllString(page, -1) {
+		at := numbersOf(l, "x", "y")
+		for _, rect := range rects {
+			r := numbersOf(rect, "x", "y", "width", "height")
+			if at[0] > r[0] && at[0] < r[0]+r[2] && at[1]-5 > r[1] && at[1]-5 < r[1]+r[3] {
+				t.Errorf("%s lies on %s", l, rect)
+			}
+		}
+	}
+	if w := numbersOf(rects[0], "width")[0]; w < 7*len("the-service-with-a-long-name.sh") {
+		t.Errorf("boxes are %d wide", w)
+	}
+}
+
+func TestAFixOfRetriesWithoutALimitIsProposed(t *testing.T) {
+	files := []importer.File{{Name: "dapr.yaml", Data: []byte(`apiVersion: dapr.io/v1alpha1
+kind: Resiliency
+metadata: {name: r}
+scopes: [shop]
+spec:
+  policies: {retries: {forever: {policy: constant, duration: 5s, maxRetries: -1}}}
+  targets: {apps: {orders: {retry: forever}}}
+`)}, {Name: "calls.yaml", Data: []byte("calls: [{from: shop, to: orders}]\n")}}
+	r := audit.Run(files, audit.Options{})
+	r.Propose(files, lint.Options{})
+	if !strings.Contains(r.Diff, "+  policies: {retries: {forever: {policy: constant, duration: 5s, maxRetries: 0}}}") {
+		t.Errorf("left %q, diff\n%s", r.Left, r.Diff)
+	}
+}
+
+func TestAFixThatChangesNothingSaysWhy(t *testing.T) {
+	layer := func(tries string) string {
+		return "calls: [{from: shop, to: orders, layers: [{kind: client, repeats: [{on: [\"503\"], tries: " + tries + "}]}]}]\n"
+	}
+	for text, want := range map[string]string{
+		layer("3"):                               "No change is proposed: one request becomes no more than 4 attempts.",
+		layer(`"9 (assumed: somebody said so)"`): "No change is proposed: no number in these files makes the worst path shorter.",
+	} {
+		r := audit.Run(file(text), audit.Options{})
+		if got := textOf(t, r, audit.TextOptions{}); strings.Contains(got, "is proposed") {
+			t.Errorf("without --fix:\n%s", got)
+		}
+		r.Propose(file(text), lint.Options{})
+		if got := textOf(t, r, audit.TextOptions{}); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
