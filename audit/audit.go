@@ -67,7 +67,9 @@ func Run(files []importer.File, o Options) *Result {
 	if o.Propagate {
 		propagate(&r.Form)
 	}
-	r.Worst = worst(lint.Amplification(r.Form, o.Lint))
+	if repeats(&r.Form) { // else several calls of one request are no attempts of one
+		r.Worst = worst(lint.Amplification(r.Form, o.Lint))
+	}
 	r.findings(files, o)
 	return r
 }

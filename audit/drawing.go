@@ -219,7 +219,7 @@ func (d *drawing) label() {
 		if a.Label == "" {
 			continue
 		}
-		spot := a.spot(taken)
+		spot := a.spot(taken, d.Boxes)
 		a.X, a.Y = spot.X+spot.W/2, spot.Y+lineHeight
 		taken = append(taken, spot)
 	}
@@ -227,18 +227,20 @@ func (d *drawing) label() {
 
 // spot returns a place for the label above or below the line that covers nothing of what is taken, nearest to the middle
 // of the line; its middle if there is none.
-func (a *arrow) spot(taken []box) box {
+func (a *arrow) spot(taken, boxes []box) box {
 	w := utf8.RuneCountInString(a.Label) * letter
 	var all []box
-	for _, along := range []float64{0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.15, 0.85, 0.1, 0.9} {
+	for _, along := range []float64{0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.15, 0.85, 0.1, 0.9, 0.04, 0.96} {
 		x, y := a.at(along)
 		for _, above := range []int{6 + lineHeight, -4} {
 			all = append(all, box{X: x - w/2, Y: y - above, W: w, H: lineHeight + 4})
 		}
 	}
-	for _, here := range all {
-		if !slices.ContainsFunc(taken, here.covers) {
-			return here
+	for _, hidden := range [][]box{taken, boxes} { // rather another label than a service
+		for _, here := range all {
+			if !slices.ContainsFunc(hidden, here.covers) {
+				return here
+			}
 		}
 	}
 	return all[0]

@@ -87,8 +87,8 @@ func TestWhatNothingBoundsIsSaidInWords(t *testing.T) {
 
 func TestNothingReadIsNotNothingRepeated(t *testing.T) {
 	for text, want := range map[string]string{"": "None of these files is of a kind that is read",
-		"services: [{name: shop}]\n":          "These files name no call",
-		"calls: [{from: shop, to: orders}]\n": "No call is repeated"} {
+		"apiVersion: v1\nkind: Service\nmetadata: {name: shop}\n":                 "These files name no call",
+		"calls: [{from: shop, to: a}, {from: shop, to: db}, {from: a, to: db}]\n": "No call is repeated"} {
 		if got := textOf(t, audit.Run(file(text), audit.Options{}), audit.TextOptions{}); !strings.HasPrefix(got, want) {
 			t.Errorf("%q: %s", text, got)
 		}

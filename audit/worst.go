@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/abate-go/abate/lint"
@@ -22,6 +23,16 @@ type Worst struct {
 	Cycle        []string
 	// Unsaid is on what it depends how many attempts there are between Proved and Most, in words.
 	Unsaid []string
+}
+
+// repeats reports whether a layer of a form repeats calls, or may.
+func repeats(f *topology.Form) bool {
+	found := false
+	eachLayer(f, func(l *topology.Layer) {
+		many := func(r topology.Repeat) bool { return r.Tries.IsUnknown() || r.Tries.Or(1) > 1 }
+		found = found || !lint.Local(l) && (slices.ContainsFunc(l.Repeats, many) || !l.Hedge.Copies.IsZero())
+	})
+	return found
 }
 
 // worst returns the worst path of all services, nil when nothing is repeated anywhere.

@@ -79,6 +79,10 @@ func nginxRetries(t *text, l *topology.Layer) {
 func HAProxy(routes []Route) []byte {
 	t := &text{}
 	routes = distinct(routes)
+	t.line("defaults")
+	t.line("  mode http")
+	t.line("  option abortonclose") // for both sides: in one section alone it does nothing
+	t.line("")
 	t.line("frontend abate")
 	t.line("  mode http")
 	t.line("  bind 127.0.0.1:8080")
@@ -98,7 +102,6 @@ func haproxyBackend(t *text, r *Route) {
 	t.line("")
 	t.line("backend %s", r.label())
 	t.line("  mode http")
-	t.line("  option abortonclose")
 	// HAProxy wants both. Without a limit of a try, that of all tries is the one that takes nothing from it.
 	t.line("  timeout connect %s", millis(cmp.Or(l.Connect.Or(0), 5*time.Second)))
 	t.line("  timeout server %s", millis(cmp.Or(l.PerTry.Or(0), l.Overall.Or(0), time.Minute)))

@@ -11,6 +11,16 @@ import (
 
 const calls = "calls:\n- {from: checkout, to: orders, perRequest: 2}\n"
 
+func TestProseAboutRetriesIsNoBrokenConfiguration(t *testing.T) {
+	broken := " see: the wiki\n  - a: b: c\n"
+	for name, remarks := range map[string]int{"notes.report": 0, "retries.yaml": 1, "retries": 1} {
+		form, _ := importer.Read([]importer.File{{Name: name, Data: []byte("retry: " + broken)}}, source.Assume{})
+		if len(form.Remarks) != remarks {
+			t.Errorf("%s: %+v, want %d remarks", name, form.Remarks, remarks)
+		}
+	}
+}
+
 func TestFilesAreRecognisedByTheirContent(t *testing.T) {
 	form, seen := importer.Read([]importer.File{
 		{"calls.yaml", []byte(calls)},

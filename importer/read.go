@@ -115,7 +115,7 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 		return
 	}
 	switch {
-	case len(remarks) == 0 || !found && !known.Match(d.Data) && !isHCL(name, d.Data):
+	case len(remarks) == 0 || !found && !meant(name, d.Data) && !isHCL(name, d.Data):
 	case !found && source.Template(string(d.Data)) != "" || actions.Match(d.Data):
 		r.template(&d)
 	default:
@@ -143,6 +143,17 @@ var trees = []string{".yaml", ".yml", ".json", ".jsonl"}
 
 // known is text that makes a broken file worth a remark: it was meant for one of the programs that an audit knows.
 var known = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilience4j|methodConfig|retry`)
+
+// unmistakable is the same of a file whose extension is that of no configuration: people write about retries, too.
+var unmistakable = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilience4j|methodConfig`)
+
+// meant reports whether a broken file was meant for one of the programs that an audit knows.
+func meant(name string, data []byte) bool {
+	if path.Ext(name) != "" && !isConfiguration(name) {
+		return unmistakable.Match(data)
+	}
+	return known.Match(data)
+}
 
 // consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform.
 var consulHCL = regexp.MustCompile(`(?im)^\s*"?kind"?\s*=\s*` +
