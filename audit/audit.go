@@ -67,7 +67,7 @@ func Run(files []importer.File, o Options) *Result {
 	if o.Propagate {
 		propagate(&r.Form)
 	}
-	if repeats(&r.Form) { // else several calls of one request are no attempts of one
+	if anyRepeats(&r.Form) { // else several calls of one request are no attempts of one
 		r.Worst = worst(lint.Amplification(r.Form, o.Lint))
 	}
 	r.findings(files, o)

@@ -25,8 +25,8 @@ type Worst struct {
 	Unsaid []string
 }
 
-// repeats reports whether a layer of a form repeats calls, or may.
-func repeats(f *topology.Form) bool {
+// anyRepeats reports whether a layer of a form repeats calls, or may.
+func anyRepeats(f *topology.Form) bool {
 	found := false
 	eachLayer(f, func(l *topology.Layer) {
 		many := func(r topology.Repeat) bool { return r.Tries.IsUnknown() || r.Tries.Or(1) > 1 }
