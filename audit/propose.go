@@ -348,7 +348,11 @@ func unwritten(w *Worst) []string {
 	for _, h := range w.Hops {
 		for _, f := range h.Factors {
 			if f.Times > 1 {
-				found[layerName(f.Layer)+": "+times(f.Times)+" tries, "+triesSource(f.Layer)] = true
+				text := layerName(f.Layer) + ": " + times(f.Times) + " tries, " + triesSource(f.Layer)
+				if at := lint.Elsewhere(f.Layer, h.Call.To); at != "" {
+					text += "; it is set " + at
+				}
+				found[text] = true
 			}
 		}
 	}

@@ -54,8 +54,7 @@ func (r *run) stacked(e *edge, by []Factor, most float64, how topology.Outcome) 
 	}
 	one := Finding{Rule: "F103", Severity: Warning, At: at, Subject: e.way() + " " + subject(e,
 		spare.Layer, "tries"),
-		Effect: most, Fix: fmt.Sprintf("switch the retries of %s off, and keep those of the layer that knows which calls "+
-			"may be repeated", name(spare.Layer)), Assumptions: assumptions(spare.Layer, tries)}
+		Effect: most, Fix: switchOff(spare.Layer, e.call.To), Assumptions: assumptions(spare.Layer, tries)}
 	if most > 4 {
 		one.Severity = Error
 	}

@@ -18,7 +18,8 @@ func (r *run) implicit(e *edge, l *topology.Layer) {
 	one := Finding{Rule: "F107", At: where(by, l), Subject: subject(e, l, "default tries"), Effect: float64(n),
 		Message: fmt.Sprintf("%s tries calls of %s %s although nobody wrote it: the default of %s", name(l), e.call.To,
 			triesText(n), by.Tries.Why),
-		Fix: "write the number down, or write that there are no retries", Assumptions: assumptions(l, by.Tries)}
+		Fix:         fixAt("write the number down, or write that there are no retries", l, e.call.To),
+		Assumptions: assumptions(l, by.Tries)}
 	if total, loud := r.loud[l]; loud {
 		one.Severity, one.Effect = Warning, total
 		one.Message += fmt.Sprintf("; it is part of a path that comes to %s", number(total))
@@ -39,8 +40,9 @@ func (r *run) endless(e *edge, l *topology.Layer) {
 		end = "until a limit that could not be read"
 	}
 	r.report(Finding{Rule: "F108", At: where(by, l), Subject: subject(e, l, "tries"), Effect: float64(n),
-		Message: fmt.Sprintf("%s retries calls of %s without a count, %s", name(l), e.call.To, end),
-		Fix:     "set a number of tries, 3 for example", Assumptions: assumptions(l, by.Tries)})
+		Message:     fmt.Sprintf("%s retries calls of %s without a count, %s", name(l), e.call.To, end),
+		Fix:         fixAt("set a number of tries, 3 for example", l, e.call.To),
+		Assumptions: assumptions(l, by.Tries)})
 }
 
 // times is rules F201, F202, F205 and F206: limits of time that contradict the retries of one layer.
