@@ -33,6 +33,15 @@ func TestTheHeadlineSaysWhatIsProvedAndWhatDecidesTheRest(t *testing.T) {
 	}
 }
 
+func TestRequestsThatAreRepeatedInFrontOfAServiceAreForIt(t *testing.T) {
+	r := audit.Run(file(`calls:
+- {to: orders, layers: [{kind: gateway, product: x, repeats: [{on: ["503"], tries: 3}]}]}
+`), audit.Options{})
+	if got := r.Worst.Headline(); got != "one request for orders can become 3 attempts at it when it answers 503" {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestUnknownAnswersAreNamedInTheHeadline(t *testing.T) {
 	r := audit.Run(file(`calls:
 - {from: shop, to: a, layers: [{kind: client, product: x, repeats: [{on: [any], tries: 3}]}]}

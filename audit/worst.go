@@ -15,6 +15,7 @@ type Worst struct {
 	Service string // that fails
 	Root    string // at which the request arrives
 	Outcome topology.Outcome
+	Outside bool // it is requests for Root that are repeated, before they are there
 	Unsafe  bool // the number is that of requests that must not be carried out twice
 	// Proved is what the files say can happen, and Most what cannot be exceeded whatever applications answer.
 	Proved, Most float64
@@ -61,7 +62,8 @@ func worstBut(a *lint.Amplified, given map[way]bool) *Worst {
 // worstOf returns what a bound says of a root, without its path; nil if nothing is repeated on it.
 func worstOf(b lint.Bound, r lint.RootBound) *Worst {
 	w := &Worst{Service: b.Service, Root: r.Root, Outcome: b.Outcomes[0], Unsafe: b.Methods == topology.Unsafe,
-		Proved: r.Proved, Most: r.Worst, Known: r.Known, Cycle: b.Cycle}
+		Outside: r.Outside,
+		Proved:  r.Proved, Most: r.Worst, Known: r.Known, Cycle: b.Cycle}
 	if w.Most <= 1 || !w.Known && w.Proved <= 1 {
 		return nil
 	}
@@ -87,6 +89,13 @@ func (w *Worst) Headline() string {
 	if w.Root == "" {
 		from = "one request"
 	}
+	to := w.Service
+	if w.Outside {
+		from = "one request for " + w.Root
+	}
+	if w.Outside && w.Root == w.Service {
+		to = "it"
+	}
 	if len(w.Cycle) > 0 {
 		return fmt.Sprintf("nothing bounds what %s becomes: its calls go in a circle, %s", from,
 			strings.Join(w.Cycle, " → "))
@@ -94,9 +103,9 @@ func (w *Worst) Headline() string {
 	if !w.Known && !math.IsInf(w.Proved, 1) {
 		return fmt.Sprintf(
 			"%s becomes at least %s attempts at %s when it %s; some values could not be read, so it may be more",
-			from, times(w.Proved), w.Service, Fails(w.Outcome))
+			from, times(w.Proved), to, Fails(w.Outcome))
 	}
-	s := fmt.Sprintf("%s can become %s attempts at %s when it %s", from, times(w.certain()), w.Service, Fails(w.Outcome))
+	s := fmt.Sprintf("%s can become %s attempts at %s when it %s", from, times(w.certain()), to, Fails(w.Outcome))
 	if w.Known && w.Proved < w.Most {
 		s += ". " + w.between()
 	}

@@ -13,7 +13,7 @@ func Elsewhere(l *topology.Layer, to string) string {
 	switch {
 	case by == nil:
 	case l.Product == "istio" && by.Tries.Origin == topology.Default && l.Kind == topology.SidecarOut:
-		return fmt.Sprintf("in a VirtualService for %s (retries: {attempts: 0}) or in "+
+		return fmt.Sprintf("in a VirtualService for %s (retries: {attempts: 0}) or "+
 			"meshConfig.defaultHttpRetryPolicy", to)
 	case l.Product == "linkerd" && n == topology.Unbounded:
 		return "in annotations of the Service: retry.linkerd.io/http or grpc, and retry.linkerd.io/limit for the number; " +
@@ -26,7 +26,7 @@ func Elsewhere(l *topology.Layer, to string) string {
 func switchOff(l *topology.Layer, to string) string {
 	fix := "switch the retries of " + name(l) + " off, "
 	if at := Elsewhere(l, to); at != "" {
-		return fix + at + "; keep those of the layer that knows what may be repeated"
+		return fix + at + "; keep those where it is known what may be repeated"
 	}
 	return fix + "and keep those of the layer that knows which calls may be repeated"
 }
