@@ -26,10 +26,12 @@ func TestTheHeadlineSaysWhatIsProvedAndWhatDecidesTheRest(t *testing.T) {
 		t.Errorf("the answers of applications are said to be unknown: %s", text)
 	}
 	// What is said to decide does: once it is known, everything is proved.
-	form := regexp.MustCompile(`perTry: unknown [^\n]*`).ReplaceAllString(string(r.Form.YAML()), "perTry: 10s")
-	told := audit.Run(file(form), audit.Options{})
-	if w := told.Worst; w.Proved != 144 || w.Most != 144 || strings.Contains(w.Headline(), "Proved") {
-		t.Errorf("with the wait known: %s", told.Worst.Headline())
+	for wait, want := range map[string]float64{"100ms": 36, "3s": 144, "10s": 144} {
+		form := regexp.MustCompile(`perTry: unknown [^\n]*`).ReplaceAllString(string(r.Form.YAML()), "perTry: "+wait)
+		told := audit.Run(file(form), audit.Options{})
+		if w := told.Worst; w.Proved != want || w.Most != want || strings.Contains(w.Headline(), "Proved") {
+			t.Errorf("with a wait of %s: %s", wait, told.Worst.Headline())
+		}
 	}
 }
 
