@@ -17,6 +17,7 @@ func TestACallThatWaitsForASignOfLifeEndsWithIt(t *testing.T) {
 	for _, hedge := range []string{"", "hedge: {delay: 900ms}"} {
 		for _, comes := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s comes %t", hedge, comes), func(t *testing.T) {
+				t.Parallel()
 				var down atomic.Bool
 				s := upstream(t, func(c net.Conn, _ string) {
 					if down.Load() {
