@@ -195,7 +195,7 @@ func TestBackendsBehindABalancerOfConnectionsThatAreAddedGetTheirShare(t *testin
 	}
 }
 
-// callUntil makes one call after the other, none of which may fail.
+// callUntil makes one call after the other, none of which may fail. The pauses leave the processor to other tests.
 func callUntil(t *testing.T, r *running, scheme string, over <-chan struct{}) {
 	var once func() string
 	if scheme == "http" {
@@ -216,11 +216,13 @@ func callUntil(t *testing.T, r *running, scheme string, over <-chan struct{}) {
 			return ""
 		}
 	}
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
 	for {
 		select {
 		case <-over:
 			return
-		default:
+		case <-tick.C:
 		}
 		if problem := once(); problem != "" {
 			t.Errorf("a call failed: %s", problem)
