@@ -18,9 +18,9 @@ ENVOY        := bench/out/envoy
 SIMULATOR    := Engine|Population|Model
 ENGINEPASSES ?= 3
 ROUNDS       ?= 200
-# Packages with tests whose statement is a number, which the race detector makes several times slower (//go:build !race):
-# make race runs the others of these packages, make storms all.
-NUMBERS      := ./cmd/internal/rehearse ./sim ./sim/harm ./sim/tune ./sim/validation ./policy/balance
+# Packages with tests whose statement is a number, or that draw many cases in one goroutine, which the race detector makes
+# several times slower (//go:build !race): make race runs the others of these packages, make storms all.
+NUMBERS      := ./audit ./cmd/internal/rehearse ./sim ./sim/harm ./sim/tune ./sim/validation ./policy/balance
 # Those whose tests take longest, or wait most, begin first: else the last of them runs alone in the end.
 LONG         := ./proxy ./sim ./internal/tidy ./tests/interoptest
 ONCE         := -bench . -benchtime 1x

@@ -388,7 +388,7 @@ func FuzzPlaces(f *testing.F) {
 
 func TestPlacesAddUpAfterEveryEventOfAnyProgram(t *testing.T) {
 	panicsLogged(t)
-	for _, program := range programs(19, rounds, 600) {
+	for _, program := range programs(19, rounds(), 600) {
 		if playPlaces(t, program); t.Failed() {
 			return
 		}

@@ -172,23 +172,30 @@ func TestBackendsBehindABalancerOfConnectionsThatAreAddedGetTheirShare(t *testin
 			for i := range all {
 				at[i] = all[i].calls.Load()
 			}
+			// A connection gets as many calls as a busy machine lets its client make while it lives: so chance decides
+			// about a few connections. It does not about ten times as many.
 			from, _ := b.since(0)
-			eventually(t, "more connections", dealt(from+60))
-			sum, late := int64(0), int64(0)
-			for i := range all {
-				n := all[i].calls.Load() - at[i]
-				if sum += n; i >= 3 {
-					late += n
+			for more := 60; ; more *= 2 {
+				eventually(t, "more connections", dealt(from+more))
+				sum, late := int64(0), int64(0)
+				for i := range all {
+					n := all[i].calls.Load() - at[i]
+					if sum += n; i >= 3 {
+						late += n
+					}
 				}
-			}
-			if float64(late) < 0.8*float64(sum)/2 {
-				t.Errorf("of %d calls the new backends got %d", sum, late)
+				if float64(late) >= 0.8*float64(sum)/2 {
+					return
+				}
+				if more > 600 {
+					t.Fatalf("of %d calls the new backends got %d", sum, late)
+				}
 			}
 		})
 	}
 }
 
-// callUntil makes one call after the other, none of which may fail.
+// callUntil makes one call after the other, none of which may fail. The pauses leave the processor to other tests.
 func callUntil(t *testing.T, r *running, scheme string, over <-chan struct{}) {
 	var once func() string
 	if scheme == "http" {
@@ -209,11 +216,13 @@ func callUntil(t *testing.T, r *running, scheme string, over <-chan struct{}) {
 			return ""
 		}
 	}
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
 	for {
 		select {
 		case <-over:
 			return
-		default:
+		case <-tick.C:
 		}
 		if problem := once(); problem != "" {
 			t.Errorf("a call failed: %s", problem)

@@ -1,0 +1,5 @@
+//go:build race
+
+package abate_test
+
+const raceDetector = true
