@@ -164,6 +164,17 @@ func TestSamplesKeepTheirBits(t *testing.T) {
 	}
 }
 
+func TestWhatDrawsTakesRandomNumbersAndNothingElseDoes(t *testing.T) {
+	for _, c := range texts {
+		d, stream := parse(t, c.text), kernel.NewStream(1, 7)
+		before := stream
+		d.Sample(&stream)
+		if took := stream != before; took != d.Draws() {
+			t.Errorf("%s: Draws says %v, a sample took random numbers: %v", c.text, d.Draws(), took)
+		}
+	}
+}
+
 func TestTextComesBack(t *testing.T) {
 	for _, row := range texts {
 		d := parse(t, row.text)

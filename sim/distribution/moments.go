@@ -7,6 +7,9 @@ import (
 	"github.com/abate-go/abate/sim/kernel"
 )
 
+// Draws reports whether a sample takes random numbers, whatever comes of them.
+func (d *Distribution) Draws() bool { return d.kind != fixed }
+
 // IsZero reports whether every sample is 0.
 func (d Distribution) IsZero() bool {
 	v, always := d.Constant()

@@ -12,7 +12,13 @@ const glance = 16
 // manyCalls is how many calls were under way at once before they are too many for the processor to keep them at hand.
 const manyCalls = 1 << 13
 
-// lookAhead reads what the next events will need. It changes nothing.
+// ahead is how far the engine has looked. What is pushed later for a moment before that has just been in hand.
+type ahead struct {
+	run, lane int64
+	seen      uint32 // nobody wants to know
+}
+
+// lookAhead reads what the next events will need. It changes nothing that anybody could see.
 func (e *Engine) lookAhead() {
 	tr := &e.traffic
 	if tr.calls.fresh < manyCalls {
@@ -22,6 +28,9 @@ func (e *Engine) lookAhead() {
 	n, m := 0, 0
 	run, lane := e.world.queue.Coming(glance)
 	for _, event := range run {
+		if event.At <= e.ahead.run {
+			continue
+		}
 		switch event.Kind() {
 		case evReply, evDeadline:
 			calls[n] = tr.attempts.at(event.Target).call
@@ -29,9 +38,18 @@ func (e *Engine) lookAhead() {
 		case evResume, evHedge:
 			calls[n] = event.Target
 			n++
+		case evWorkDone, evReach:
+			tasks[m] = event.Target
+			m++
 		}
 	}
+	if len(run) > 0 {
+		e.ahead.run = run[len(run)-1].At
+	}
 	for _, event := range lane { // nothing but attempts whose time is up
+		if event.At <= e.ahead.lane {
+			continue
+		}
 		a := tr.attempts.at(event.Target)
 		calls[n], tasks[m] = a.call, a.task-1
 		n++
@@ -39,7 +57,10 @@ func (e *Engine) lookAhead() {
 			m++
 		}
 	}
-	seen := e.seen
+	if len(lane) > 0 {
+		e.ahead.lane = lane[len(lane)-1].At
+	}
+	seen := e.ahead.seen
 	for _, ti := range tasks[:m] {
 		seen += uint32(tr.tasks.at(ti).inst)
 	}
@@ -47,5 +68,5 @@ func (e *Engine) lookAhead() {
 		c := tr.calls.at(ci)
 		seen += c.task + core.Glance(&c.Call)
 	}
-	e.seen = seen
+	e.ahead.seen = seen
 }

@@ -34,7 +34,7 @@ type Engine struct {
 	faults      faults
 	lives       lives
 
-	seen uint32 // by lookAhead: nobody wants to know
+	ahead ahead
 }
 
 // New prepares runs of one variant. The scenario must have been checked: see scenario.Parse.
@@ -103,6 +103,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.fleets.reset()
 	e.faults.reset()
 	e.lives.reset()
+	e.ahead = ahead{}
 	return err
 }
 
@@ -129,7 +130,7 @@ func (e *Engine) Run(seed uint64, detail bool, stop func() bool) (*Record, error
 func (e *Engine) play(stop, over func() bool) bool {
 	w, record := &e.world, e.rec.record
 	last := w.end + int64(w.scenario.Model.Drain)
-	const often = 1 << 16
+	const often = 1 << 16 // a multiple of glance
 	for {
 		event, ok := w.queue.Pop()
 		if !ok || event.At > last || event.At >= w.end && e.traffic.pending == 0 {
@@ -139,12 +140,11 @@ func (e *Engine) play(stop, over func() bool) bool {
 			e.tick()
 		}
 		w.now = event.At
-		record.Events++
-		if record.Events%glance == 0 {
+		if record.Events++; record.Events%glance == 0 {
 			e.lookAhead()
-		}
-		if record.Events%often == 0 && stop != nil && stop() {
-			return false
+			if record.Events%often == 0 && stop != nil && stop() {
+				return false
+			}
 		}
 		e.handle(event)
 		if over != nil && over() {

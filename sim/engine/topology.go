@@ -81,6 +81,7 @@ type edge struct {
 	fills          bool // what it brings goes into a cache
 	tells          bool // the callee its allowance
 	hedges         bool
+	near           bool // nothing takes time on the network
 	gated          bool // the callee has gates
 	shares         bool // the instances of the caller share their retry budget
 	advises        bool // and what their breakers find out
@@ -237,6 +238,7 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 	k.timeout = int64(k.policy.AttemptTimeout)
 	k.cached = t.nodes[callee].service.IsCache()
 	k.hedges = k.policy.Hedge.Enabled()
+	k.near = c.AcrossZones.IsZero() && c.Latency.IsZero() && !c.Latency.Draws()
 	k.by = core.Terse
 	if t.nodes[caller].consumes {
 		k.by |= core.ComesBack

@@ -118,6 +118,14 @@ func (w *world) nodeOf(i int32) *node { return &w.nodes[w.instances[i].node] }
 
 // way draws the time that something takes on the network between a caller and a replica.
 func (w *world) way(edge *edge, caller, replica int32) int64 {
+	if edge.near {
+		return 0
+	}
+	return w.longWay(edge, caller, replica)
+}
+
+// longWay is way for an edge on which it takes time.
+func (w *world) longWay(edge *edge, caller, replica int32) int64 {
 	stream := &w.instances[caller].stream
 	took := edge.call.Latency.Sample(stream)
 	if edge.call.AcrossZones.IsZero() {

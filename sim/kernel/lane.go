@@ -51,12 +51,20 @@ func (q *Queue) PushLane(lane int, now int64, target, meta uint32) {
 
 // popLane removes the first event of the lanes.
 func (q *Queue) popLane() Event {
-	l := &q.lanes[q.nextLane]
-	e := l.events.head.events[l.events.read]
-	q.drop(&l.events, 1)
-	q.heads[q.nextLane] = forever
-	if l.events.head != nil {
-		q.heads[q.nextLane] = l.events.head.events[l.events.read].At
+	f, head := &q.lanes[q.nextLane].events, &q.heads[q.nextLane]
+	events := f.head.events
+	if f.head == f.tail {
+		events = events[:f.used]
+	}
+	e := events[f.read]
+	switch next := f.read + 1; {
+	case next < len(events):
+		f.read, *head = next, events[next].At
+	default:
+		q.release(f)
+		if *head = forever; f.head != nil {
+			*head = f.head.events[0].At
+		}
 	}
 	q.pending--
 	q.lanePending--
@@ -67,6 +75,10 @@ func (q *Queue) popLane() Event {
 
 // chooseLane finds the lane that comes next.
 func (q *Queue) chooseLane() {
+	if len(q.heads) == 1 && q.lanePending > 0 {
+		q.laneAt = q.heads[0]
+		return
+	}
 	q.nextLane, q.laneAt = -1, forever
 	for i, at := range q.heads {
 		if at < q.laneAt || q.nextLane < 0 && q.lanes[i].events.head != nil {
