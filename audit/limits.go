@@ -28,17 +28,13 @@ func (p *plan) limits(form *topology.Form, o lint.Options) []Edit {
 	before, bad := complaints(findings), errorsOf(findings)
 	least := before
 	var all, kept []Edit
-	lowered, open := map[topology.Position]Edit{}, opened(form)
+	open := opened(form)
 	for range mostLowered {
-		at, ok := p.lower(&changed, findings, lowered, open)
+		at, ok := p.lower(&changed, findings, open)
 		if !ok || p.effort <= 0 {
 			break
 		}
-		if i := slices.IndexFunc(all, func(e Edit) bool { return e.At == at }); i >= 0 {
-			all[i] = lowered[at]
-		} else {
-			all = append(all, lowered[at])
-		}
+		all = merged(all, []Edit{p.lowered[at]})
 		findings = p.lint(&changed, o)
 		if n := complaints(findings); n < before && n <= least && !moreOf(errorsOf(findings), bad) {
 			least, best, kept = n, clone(changed), slices.Clone(all)
@@ -88,9 +84,7 @@ func complaints(all []lint.Finding) int {
 }
 
 // lower lowers the limit of one finding, the first for which that can be done, and returns where it stands.
-func (p *plan) lower(form *topology.Form, all []lint.Finding, lowered map[topology.Position]Edit,
-	open map[string]bool,
-) (topology.Position, bool) {
+func (p *plan) lower(form *topology.Form, all []lint.Finding, open map[string]bool) (topology.Position, bool) {
 	for _, f := range all {
 		if f.Rule != "F203" && f.Rule != "F207" || f.Severity < lint.Warning || len(f.Related) == 0 {
 			continue
@@ -105,12 +99,12 @@ func (p *plan) lower(form *topology.Form, all []lint.Finding, lowered map[topolo
 			if most == 0 || to >= was { // a shorter one would cut off what is waited for
 				continue
 			}
-			e, ok := p.inserts.duration(at, was, to, lowered)
+			e, ok := p.inserts.duration(at, was, to, p.lowered)
 			if !ok {
 				continue
 			}
 			e.Why = fmt.Sprintf("%s: a limit becomes %v, for nobody waits longer", layerName(limits[0].layer), to)
-			lowered[at] = e
+			p.lowered[at] = e
 			for _, l := range limits {
 				l.value.V = to
 			}

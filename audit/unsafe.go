@@ -35,8 +35,7 @@ func (p *plan) once(form *topology.Form, o lint.Options) []Edit {
 	}
 	var all []Edit
 	for _, s := range p.settings(form, places, p.off) {
-		all = append(all, s.changes()...)
-		s.make(form)
+		all = append(all, p.make(form, []*setting{s})...)
 	}
 	return all
 }
