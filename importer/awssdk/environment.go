@@ -71,7 +71,8 @@ func (f *finder) task(n source.Node, name string) {
 	if source.Template(family) != "" {
 		family = ""
 	}
-	for _, c := range n.Get("containerDefinitions|ContainerDefinitions|container_definitions").Items() {
+	containers, _ := source.Inside(n.Get("containerDefinitions|ContainerDefinitions|container_definitions"))
+	for _, c := range containers.Items() {
 		f.add(cmp.Or(family, name, c.Get("name|Name").Text()), c.Get("environment|Environment"))
 	}
 }

@@ -27,6 +27,7 @@ type Document struct {
 	indent int
 	at     topology.Position // of all that the document says, where its text does not stand in the file as it is
 	quoted *quoted           // where it is, if it stands in quotes on one line
+	hcl    bool              // whether Terraform puts values into it: ${…}
 }
 
 // At returns the place of a line, from 1, and a column, from 1, of Data.
@@ -63,8 +64,11 @@ func yamlOf(whole Document) (documents []Document, remarks []topology.Remark) {
 		whole.Root = Node{where: whole.place(), branch: root}
 		return []Document{whole}, nil
 	}
+	if d := whole.directive(); d != nil {
+		return nil, []topology.Remark{*d}
+	}
 	for _, d := range parts(whole) {
-		root, err := parse(plainJSON(d.Data))
+		root, err := d.parsed()
 		switch {
 		case err != nil:
 			remarks = append(remarks, broken(&d, err))

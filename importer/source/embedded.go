@@ -16,7 +16,7 @@ func Embedded(name string, n Node) Document {
 	at := n.At()
 	d := Document{File: at.File, Name: name, Data: []byte(n.Text()), Line: at.Line}
 	y := n.itself()
-	switch {
+	switch d.hcl = n.where != nil && n.where.hcl; {
 	case y == nil:
 	case n.where.quoted == nil && n.where.at.IsZero() && y.Style&yaml.LiteralStyle != 0:
 		d.indent = n.indentation()
@@ -30,6 +30,24 @@ func Embedded(name string, n Node) Document {
 		}
 	}
 	return d
+}
+
+// Inside returns the document that the text of a node holds, and a node that is no text as it is. A text that is several
+// documents, or none, is a remark.
+func Inside(n Node) (Node, []topology.Remark) {
+	if y := n.resolved(); y == nil || y.Kind != yaml.ScalarNode || !strings.ContainsAny(y.Value, "\n:{[") ||
+		onlyTemplate.MatchString(y.Value) {
+		return n, nil
+	}
+	d := Embedded("", n)
+	inner, remarks := d.Parsed()
+	switch {
+	case len(remarks) > 0:
+		return Node{}, remarks
+	case len(inner) != 1:
+		return n, nil
+	}
+	return inner[0].Root, nil
 }
 
 // indentation returns how many columns the text of a block stands to the right in its file.

@@ -21,6 +21,7 @@ func HCL(d Document) (Document, []topology.Remark) {
 				"terraform validate says more"}}
 	}
 	d.Root = Node{y: root, where: d.place()}
+	d.Root.where.hcl = true
 	return d, nil
 }
 

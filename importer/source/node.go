@@ -23,10 +23,11 @@ type documentPlace struct {
 	data   []byte
 	at     topology.Position // of everything in it, if that is one
 	quoted *quoted
+	hcl    bool // whether a text in it may have templates of Terraform
 }
 
 func (d *Document) place() *documentPlace {
-	return &documentPlace{d.File, d.Line, d.indent, d.Data, d.at, d.quoted}
+	return &documentPlace{d.File, d.Line, d.indent, d.Data, d.at, d.quoted, d.hcl}
 }
 
 // Pair is one entry of a mapping.
