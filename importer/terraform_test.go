@@ -93,13 +93,17 @@ func TestFilesInFilesOfTerraformAreReadWithThePlaceOfEachValue(t *testing.T) {
 			virtualService + "YAML\n  ]\n}\n", "5 (a.tf:14:25)"},
 		{"a file that Terraform renders", "resource \"kubectl_manifest\" \"web\" {\n  yaml_body = templatefile(\"w.tpl\", " +
 			"{})\n  note = <<EOF\nx\nEOF\n}\n", "F702 a.tf:2:15"},
-		{"a file of another program", "resource \"kubernetes_config_map\" \"web\" {\n  data = {\n    \"nginx.conf\" = <<EOF\n" +
-			"events {}\nhttp { upstream web { server a; server b; server c; server d; }\nserver { location / {\n  proxy_pass http://web;\n  proxy_next_upstream_tries 3;\n} } }\nEOF\n  }\n}\n",
+		{"a file of another program", "resource \"kubernetes_config_map\" \"web\" {\n  data = {\n" +
+			"    \"nginx.conf\" = <<EOF\n" +
+			"events {}\nhttp { upstream web { server a; server b; server c; server d; }\nserver { location / {\n" +
+			"  proxy_pass http://web;\n  proxy_next_upstream_tries 3;\n} } }\nEOF\n  }\n}\n",
 			"3 (a.tf:8:29)"},
-		{"variables of a task of Nomad", "job \"web\" {\n  template {\n    data = <<EOH\nAWS_MAX_ATTEMPTS=5\nEOH\n    env = true\n" +
+		{"variables of a task of Nomad", "job \"web\" {\n  template {\n    data = <<EOH\nAWS_MAX_ATTEMPTS=5\nEOH\n" +
+			"    env = true\n" +
 			"  }\n}\n", "5 (a.tf:4:18)"},
 		{"containers of a task", "resource \"aws_ecs_task_definition\" \"web\" {\n  container_definitions = <<EOF\n" +
-			"[{\"name\": \"web\", \"cpu\": ${var.cpu}, \"environment\":\n  [{\"name\": \"AWS_MAX_ATTEMPTS\", \"value\": \"6\"}]}]\n" +
+			"[{\"name\": \"web\", \"cpu\": ${var.cpu}, \"environment\":\n" +
+			"  [{\"name\": \"AWS_MAX_ATTEMPTS\", \"value\": \"6\"}]}]\n" +
 			"EOF\n}\n", "6 (a.tf:4:42)"},
 		{"a heredoc in an expression", "locals {\n  all = merge({ a = <<A\nit's \"half { a\nA\n  }, { # \"\n  })\n" +
 			"  x = <<Y\n" + virtualService + "Y\n}\n", "5 (a.tf:15:25)"},

@@ -36,7 +36,7 @@ func isEnvironment(d *source.Document) bool {
 	if name == "" {
 		name = d.File
 	}
-	if !variable.Match(d.Data) || examples.MatchString(path.Base(name)) {
+	if !bytes.Contains(d.Data, []byte("AWS_")) || !variable.Match(d.Data) || examples.MatchString(path.Base(name)) {
 		return false
 	}
 	if isVariables(name) {
@@ -65,6 +65,9 @@ type lines struct{ quote byte }
 // such a value changes that.
 func (l *lines) passes(line string) bool {
 	rest := line
+	if strings.IndexByte(line, '"') < 0 && strings.IndexByte(line, '\'') < 0 {
+		return l.quote != 0
+	}
 	if l.quote == 0 {
 		m := assignment.FindStringSubmatch(line)
 		if m == nil || m[2] == "" || m[2][0] != '"' && m[2][0] != '\'' {
@@ -97,8 +100,11 @@ func settings(d *source.Document) client {
 		if opens := in.passes(line); opens && !inside && !closes(text[i+1:], in.quote) {
 			in.quote = 0 // a quote that nothing closes is of this line
 		}
+		if inside || !strings.Contains(line, "AWS_") {
+			continue
+		}
 		at := assignment.FindStringSubmatchIndex(line)
-		if at == nil || inside {
+		if at == nil {
 			continue
 		}
 		name, value := line[at[2]:at[3]], line[at[4]:at[5]]

@@ -55,10 +55,11 @@ func TestAFileOfVariablesIsReadAsItsReadersDo(t *testing.T) {
 		"KEY='a\nAWS_MAX_ATTEMPTS=9\n'\n":                                             "",
 		"KEY=it's\nAWS_MAX_ATTEMPTS=5\n":                                              "5 (shop/.env:2:18)",
 		"PLAIN\nmy.key-2=1\nunset X\nAWS_MAX_ATTEMPTS=5\n":                            "5 (shop/.env:4:18)",
-		"N=4\nAWS_MAX_ATTEMPTS=\"${N}\"\n":                                            "unknown (template ${N}; shop/.env:2:19)",
-		"AWS_MAX_ATTEMPTS=$N\n":                                                       "unknown (template ${N}; shop/.env:1:18)",
-		"AWS_MAX_ATTEMPTS=5#x\n":                                                      "unknown (\"5#x\" is no whole number from 0 up; shop/.env:1:18)",
-		strings.Repeat("A='\n", 1<<16) + "AWS_MAX_ATTEMPTS=5\n":                       "5 (shop/.env:65537:18)",
+		"N=4\n" +
+			"AWS_MAX_ATTEMPTS=\"${N}\"\n": "unknown (template ${N}; shop/.env:2:19)",
+		"AWS_MAX_ATTEMPTS=$N\n":                                 "unknown (template ${N}; shop/.env:1:18)",
+		"AWS_MAX_ATTEMPTS=5#x\n":                                "unknown (\"5#x\" is no whole number from 0 up; shop/.env:1:18)",
+		strings.Repeat("A='\n", 1<<16) + "AWS_MAX_ATTEMPTS=5\n": "5 (shop/.env:65537:18)",
 	} {
 		if want != "" {
 			want = "shop " + want
@@ -67,7 +68,8 @@ func TestAFileOfVariablesIsReadAsItsReadersDo(t *testing.T) {
 			t.Errorf("%.80q: %s, want %s", text, got, want)
 		}
 	}
-	if got := said(t, "shop/other.conf", "PLAIN\nAWS_MAX_ATTEMPTS=5\n") + said(t, "a.yaml", "AWS_MAX_ATTEMPTS: 5\n"); got != "" {
+	if got := said(t, "shop/other.conf", "PLAIN\n"+
+		"AWS_MAX_ATTEMPTS=5\n") + said(t, "a.yaml", "AWS_MAX_ATTEMPTS: 5\n"); got != "" {
 		t.Errorf("taken for a file of variables: %s", got)
 	}
 }
