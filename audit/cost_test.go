@@ -160,7 +160,8 @@ func TestThePageSaysWhatLossesCost(t *testing.T) {
 	}
 	const service = "payment-service"
 	policy["services"] = map[string]any{service: policy["services"].(map[string]any)[service]}
-	if text, err = yaml.Marshal(map[string]any{"defaults": policy["defaults"], "services": policy["services"]}); err != nil {
+	text, err = yaml.Marshal(map[string]any{"defaults": policy["defaults"], "services": policy["services"]})
+	if err != nil {
 		t.Fatal(err)
 	}
 	f, file, losses := exported(t, "istio", string(text))

@@ -149,8 +149,8 @@ func TestAPrometheusThatDoesNotAnswerIsOneError(t *testing.T) {
 	}
 }
 
-// A limit of a try goes with the retries beside it. Where that is what kept a caller from leaving too early, the retries
-// become fewer and stay.
+// A limit of a try goes with the retries beside it. Where that is what kept a caller from leaving too early, the
+// retries become fewer and stay.
 func TestALimitStaysThatSomebodyWaitsFor(t *testing.T) {
 	const calls = `services: [{name: t, rate: 9}, {name: u, cancels: false}, {name: v}, {name: w, rate: 2}]
 calls:

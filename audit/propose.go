@@ -49,8 +49,8 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 	r.Diff = diffs(files, changed)
 }
 
-// caution is how limits are treated that go with retries that are switched off. Where somebody waits for one, a rule may
-// have more errors without it.
+// caution is how limits are treated that go with retries that are switched off. Where somebody waits for one, a rule
+// may have more errors without it.
 type caution int
 
 const (

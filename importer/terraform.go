@@ -32,8 +32,8 @@ func isHCL(name string, data []byte) (is, meant bool) {
 	return is, is && known.Match(data)
 }
 
-// hcl reads a text of HCL, and the files that are in it: heredocs, which may be of any format, and objects of Kubernetes
-// that are written in HCL.
+// hcl reads a text of HCL, and the files that are in it: heredocs, which may be of any format, and objects of
+// Kubernetes that are written in HCL.
 func (r *reading) hcl(d source.Document, seen *Seen) (found bool, remarks []topology.Remark) {
 	parsed, remarks := source.HCL(d)
 	if len(remarks) > 0 {
@@ -82,5 +82,6 @@ var expression = regexp.MustCompile(`^\$\{.*\btemplatefile\(`)
 func (r *reading) unrendered(n source.Node) {
 	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: n.At(), Subject: "value " + n.Text(),
 		Text: n.Text() + " stands where a file belongs, so what it says is not known",
-		Fix:  "give the audit what Terraform makes of it: helm template … | abate audit -, or the objects as they are applied"})
+		Fix: "give the audit what Terraform makes of it: helm template … | abate audit -, or the objects as they are " +
+			"applied"})
 }

@@ -59,7 +59,8 @@ func (r *reader) entry(e entry) {
 	}
 	if e.spec.Exists() && !e.spec.IsMap() {
 		r.remark("F702", e.spec.At(), e.kind+" "+name, "what this entry says is not known: it is neither "+
-			"jsonencode({…}) nor a text of JSON", "write it as config_json = jsonencode({…}), or give the audit the entry as a file of its own")
+			"jsonencode({…}) nor a text of JSON",
+			"write it as config_json = jsonencode({…}), or give the audit the entry as a file of its own")
 		return
 	}
 	switch e.kind {

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Embedded returns the text of a node, which holds a file in itself (an entry of a ConfigMap, a heredoc of Terraform), as
-// a document. Its positions are those of the text inside the outer file where the text is a block ("|", "<<EOF") or
+// Embedded returns the text of a node, which holds a file in itself (an entry of a ConfigMap, a heredoc of Terraform),
+// as a document. Its positions are those of the text inside the outer file where the text is a block ("|", "<<EOF") or
 // stands on one line; otherwise they are all the node's.
 func Embedded(name string, n Node) Document {
 	at := n.At()
@@ -32,8 +32,8 @@ func Embedded(name string, n Node) Document {
 	return d
 }
 
-// Inside returns the document that the text of a node holds, and a node that is no text as it is. A text that is several
-// documents, or none, is a remark.
+// Inside returns the document that the text of a node holds, and a node that is no text, or several documents, as it
+// is. A text that cannot be read is a remark.
 func Inside(n Node) (Node, []topology.Remark) {
 	if y := n.resolved(); y == nil || y.Kind != yaml.ScalarNode || !strings.ContainsAny(y.Value, "\n:{[") ||
 		onlyTemplate.MatchString(y.Value) {
