@@ -57,8 +57,8 @@ func TestAFileOfVariablesIsReadAsItsReadersDo(t *testing.T) {
 		"PLAIN\nmy.key-2=1\nunset X\nAWS_MAX_ATTEMPTS=5\n":                            "5 (shop/.env:4:18)",
 		"N=4\n" +
 			"AWS_MAX_ATTEMPTS=\"${N}\"\n": "unknown (template ${N}; shop/.env:2:19)",
-		"AWS_MAX_ATTEMPTS=$N\n":                                 "unknown (template ${N}; shop/.env:1:18)",
-		"AWS_MAX_ATTEMPTS=5#x\n":                                "unknown (\"5#x\" is no whole number from 0 up; " +
+		"AWS_MAX_ATTEMPTS=$N\n": "unknown (template ${N}; shop/.env:1:18)",
+		"AWS_MAX_ATTEMPTS=5#x\n": "unknown (\"5#x\" is no whole number from 0 up; " +
 			"shop/.env:1:18)",
 		strings.Repeat("A='\n", 1<<16) + "AWS_MAX_ATTEMPTS=5\n": "5 (shop/.env:65537:18)",
 	} {

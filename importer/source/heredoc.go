@@ -25,13 +25,13 @@ func (p *hcl) heredoc() *yaml.Node {
 		p.skip(1) // the end of the line before
 		from := *p
 		line := p.restOfLine()
-		if strings.Trim(line, " \t\r") == word {
+		if strings.TrimLeft(strings.TrimRight(line, "\r"), " \t") == word {
 			if flush {
 				flushed(lines)
 			}
 			n.Value = strings.Join(lines, "")
 			*p = from
-			p.skip(len([]rune(strings.TrimRight(line, " \t\r"))))
+			p.skip(len([]rune(strings.TrimRight(line, "\r"))))
 			return n
 		}
 		lines = append(lines, line+"\n")
