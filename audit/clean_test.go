@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -85,6 +86,15 @@ func TestAPolicyOfGRPCThatRepeatsWritesIsRemoved(t *testing.T) {
 		if got := string(changed[1].Data); strings.ReplaceAll(got, "\n", "") != strings.ReplaceAll(in(after), "\n", "") {
 			t.Errorf("of %s\nbecomes %s\nfindings %q", in(before), got, rules(r, lint.Error))
 		}
+		quoted := func(text string) string {
+			json, _ := json.Marshal(in(text))
+			return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  grpc.json: " + string(json) + " # c\n"
+		}
+		files[1] = importer.File{Name: "shop/map.yaml", Data: []byte(quoted(before))}
+		changed, r = fixed(t, files)
+		if got := string(changed[1].Data); strings.ReplaceAll(got, `\n`, "") != strings.ReplaceAll(quoted(after), `\n`, "") {
+			t.Errorf("of %s\nbecomes %s\nfindings %q", quoted(before), got, rules(r, lint.Error))
+		}
 	}
 }
 
@@ -141,6 +151,14 @@ func TestALimitIsWrittenAsItsFormatTakesIt(t *testing.T) {
 		{"api", "vs.yaml", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: web}\n" +
 			"spec:\n  hosts: [web]\n  http:\n  - route: [{destination: {host: web}}]\n    timeout: 10s\n" +
 			"    retries: {attempts: 0}\n", "timeout: 1800ms"},
+		{"api", "minutes.yaml", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: web}\n" +
+			"spec:\n  hosts: [web]\n  http:\n  - route: [{destination: {host: web}}]\n    timeout: 1m30s\n" +
+			"    retries: {attempts: 0}\n", "timeout: 1800ms\n"},
+		{"api", "api/src/main/resources/application.yaml", "resilience4j.timelimiter.instances.web.timeoutDuration: " +
+			"PT1M5.5S # long\n", "timeoutDuration: PT1.8S # long\n"},
+		{"api", "api/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  grpc.json: " +
+			`"{\"methodConfig\": [{\"name\": [{\"service\": \"web\"}], \"timeout\": \"10s\"}]}"` + "\n",
+			`\"timeout\": \"1.8s\"}`},
 		{"kong", "kong.yml", "_format_version: \"3.0\"\nservices:\n- name: web\n  url: http://web:80\n  retries: 0\n" +
 			"  read_timeout: 10000\n", "read_timeout: 1800\n"},
 		{"ngx", "ngx/nginx.conf", "events {}\nhttp { server { listen 80; location / { proxy_pass http://web; " +

@@ -3,6 +3,7 @@ package audit_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/abate-go/abate/exporter"
 	"github.com/abate-go/abate/importer"
 	"github.com/abate-go/abate/topology"
+	"go.yaml.in/yaml/v3"
 )
 
 // guarded has a breaker that opens soon, and a service that is slow to give up.
@@ -138,6 +140,50 @@ func TestWritesThatOnlyTheExportRepeatsAreWarnedOf(t *testing.T) {
 			if o == topology.S503.String() {
 				t.Errorf("the policy repeats POST itself, and it is warned of it: %v", l.Repeats)
 			}
+		}
+	}
+}
+
+// What the page of the audit shows is what the program says of the example's payment-service, and is played as it says.
+func TestThePageSaysWhatLossesCost(t *testing.T) {
+	page, err := os.ReadFile("../docs/audit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../examples/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := map[string]any{}
+	if err := yaml.Unmarshal(text, &policy); err != nil {
+		t.Fatal(err)
+	}
+	const service = "payment-service"
+	policy["services"] = map[string]any{service: policy["services"].(map[string]any)[service]}
+	text, err = yaml.Marshal(map[string]any{"defaults": policy["defaults"], "services": policy["services"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, file, losses := exported(t, "istio", string(text))
+	if err := audit.AddCosts(context.Background(), f, file, nil, losses); err != nil {
+		t.Fatal(err)
+	}
+	_, costs, _ := strings.Cut(audit.LossText(losses), "  while it ")
+	costs, _, _ = strings.Cut("  while it "+costs, "Costs are measured")
+	if _, shown, _ := strings.Cut(string(page), "measured in the simulator (here `"+service); !strings.Contains(shown,
+		"```\n"+costs+"```") {
+		t.Errorf("the page does not show what is measured:\n%s", costs)
+	}
+	for _, sentence := range []string{
+		fmt.Sprintf("one client with %v requests/s whose users wait %.0f s, and a service that is %.0f %% busy, works %d ms "+
+			"on a request, and fails for %.0f s", audit.AssumedRate, audit.AssumedPatience.Seconds(),
+			100*audit.AssumedUtilisation, audit.AssumedTime.Milliseconds(), audit.CostOutage.Seconds()),
+		fmt.Sprintf("from the beginning of the outage to %.0f s after it", audit.CostAfter.Seconds()),
+		[]string{3: "three runs each", 5: "five runs each"}[audit.CostRuns],
+		"at most " + []string{3: "three", 4: "four", 5: "five"}[audit.MostCosts] + " services are played",
+	} {
+		if !strings.Contains(string(page), sentence) {
+			t.Errorf("the page does not say %q", sentence)
 		}
 	}
 }

@@ -43,8 +43,8 @@ func number(files map[string][]byte, at topology.Position) (string, bool) {
 	}
 	runes := []rune(string(line))
 	start := at.Column - 1
-	if start < len(runes) && (runes[start] == '"' || runes[start] == '\'') {
-		start++
+	if start < len(runes) {
+		start += len(quoteOf(string(runes[start:])))
 	}
 	end := start
 	if after := string(runes[min(start, len(runes)):]); strings.HasPrefix(after, endless) {
@@ -57,6 +57,16 @@ func number(files map[string][]byte, at topology.Position) (string, bool) {
 		return "", false
 	}
 	return string(runes[start:end]), true
+}
+
+// quoteOf returns the quote with which a text begins, if it does. In a text that is itself in quotes it is escaped.
+func quoteOf(text string) string {
+	for _, quote := range []string{`"`, "'", `\"`} {
+		if strings.HasPrefix(text, quote) {
+			return quote
+		}
+	}
+	return ""
 }
 
 func lineOf(data []byte, n int) ([]byte, bool) {
@@ -133,8 +143,9 @@ func replace(lines []string, e Edit) bool {
 	at := min(e.At.Column-1, len(runes))
 	before, after := string(runes[:at]), string(runes[at:])
 	quote := ""
-	if e.Old != "" && !strings.HasPrefix(after, e.Old) && after != "" && (after[0] == '"' || after[0] == '\'') {
-		quote, after = after[:1], after[1:]
+	if e.Old != "" && !strings.HasPrefix(after, e.Old) {
+		quote = quoteOf(after)
+		after = after[len(quote):]
 	}
 	rest, ok := strings.CutPrefix(after, e.Old)
 	if ok {

@@ -4,3 +4,10 @@ import "github.com/abate-go/abate/topology"
 
 // Promised is the form as the changes are to make it.
 func (r *Result) Promised() topology.Form { return r.fixed }
+
+// What the costs of losses are measured with, for the sentences that say it.
+const (
+	CostOutage = costOutage
+	CostAfter  = costAfter
+	CostRuns   = costRuns
+)

@@ -148,3 +148,34 @@ func TestAPrometheusThatDoesNotAnswerIsOneError(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A limit of a try goes with the retries beside it. Where that is what kept a caller from leaving too early, the
+// retries become fewer and stay.
+func TestALimitStaysThatSomebodyWaitsFor(t *testing.T) {
+	const calls = `services: [{name: t, rate: 9}, {name: u, cancels: false}, {name: v}, {name: w, rate: 2}]
+calls:
+- {from: t, to: u, layers: [{kind: client, product: x, overall: 5s}]}
+- {from: u, to: v, unsafe: true}
+- {from: v, to: w, layers: [{kind: client, product: library, overall: '10s'}]}
+`
+	const route = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: v}
+spec:
+  hosts: [v]
+  http:
+  - route: [{destination: {host: v}}]
+    retries:
+      attempts: 2
+      perTryTimeout: 1s
+      retryOn: 5xx
+`
+	for limit, want := range map[string]string{"'10s'": "attempts: 0", "&wait 10s": "attempts: 1"} {
+		files := []importer.File{{Name: "calls.yaml", Data: []byte(strings.Replace(calls, "'10s'", limit, 1))},
+			{Name: "v.yaml", Data: []byte(route)}}
+		changed := kept(t, limit, files)
+		if !strings.Contains(string(changed[1].Data), want) {
+			t.Errorf("%s: want %s in\n%s", limit, want, changed[1].Data)
+		}
+	}
+}

@@ -187,9 +187,10 @@ func below(data []byte, at topology.Position, n int, text string) Edit {
 
 // within is an edit that adds the first entry of a mapping in braces.
 func within(at topology.Position, column int, rest, text string) Edit {
-	if strings.HasPrefix(strings.TrimSpace(rest), `"`) || strings.TrimSpace(rest) == "" { // JSON
+	if quote := quoteOf(strings.TrimSpace(rest)); strings.HasSuffix(quote, `"`) || strings.TrimSpace(rest) == "" { // JSON
 		key, value, _ := strings.Cut(text, ": ")
-		text = fmt.Sprintf("%q: %s", key, strings.NewReplacer("{attempts:", `{"attempts":`).Replace(value))
+		quote = cmp.Or(quote, `"`)
+		text = quote + key + quote + ": " + strings.Replace(value, "{attempts:", "{"+quote+"attempts"+quote+":", 1)
 	}
 	switch trimmed := strings.TrimSpace(rest); {
 	case strings.HasPrefix(trimmed, "}"):

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/abate-go/abate/importer"
@@ -28,17 +29,13 @@ func (p *plan) limits(form *topology.Form, o lint.Options) []Edit {
 	before, bad := complaints(findings), errorsOf(findings)
 	least := before
 	var all, kept []Edit
-	lowered, open := map[topology.Position]Edit{}, opened(form)
+	open := opened(form)
 	for range mostLowered {
-		at, ok := p.lower(&changed, findings, lowered, open)
+		at, ok := p.lower(&changed, findings, open)
 		if !ok || p.effort <= 0 {
 			break
 		}
-		if i := slices.IndexFunc(all, func(e Edit) bool { return e.At == at }); i >= 0 {
-			all[i] = lowered[at]
-		} else {
-			all = append(all, lowered[at])
-		}
+		all = merged(all, []Edit{p.lowered[at]})
 		findings = p.lint(&changed, o)
 		if n := complaints(findings); n < before && n <= least && !moreOf(errorsOf(findings), bad) {
 			least, best, kept = n, clone(changed), slices.Clone(all)
@@ -88,9 +85,7 @@ func complaints(all []lint.Finding) int {
 }
 
 // lower lowers the limit of one finding, the first for which that can be done, and returns where it stands.
-func (p *plan) lower(form *topology.Form, all []lint.Finding, lowered map[topology.Position]Edit,
-	open map[string]bool,
-) (topology.Position, bool) {
+func (p *plan) lower(form *topology.Form, all []lint.Finding, open map[string]bool) (topology.Position, bool) {
 	for _, f := range all {
 		if f.Rule != "F203" && f.Rule != "F207" || f.Severity < lint.Warning || len(f.Related) == 0 {
 			continue
@@ -105,12 +100,12 @@ func (p *plan) lower(form *topology.Form, all []lint.Finding, lowered map[topolo
 			if most == 0 || to >= was { // a shorter one would cut off what is waited for
 				continue
 			}
-			e, ok := p.inserts.duration(at, was, to, lowered)
+			e, ok := p.inserts.duration(at, was, to, p.lowered)
 			if !ok {
 				continue
 			}
 			e.Why = fmt.Sprintf("%s: a limit becomes %v, for nobody waits longer", layerName(limits[0].layer), to)
-			lowered[at] = e
+			p.lowered[at] = e
 			for _, l := range limits {
 				l.value.V = to
 			}
@@ -263,7 +258,10 @@ func waits(c *topology.Call, counts func(*topology.Layer) bool) time.Duration {
 	return shortest
 }
 
-var written = regexp.MustCompile(`^["']?([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)?\b`)
+// written is a duration as files have it: a number with or without a unit, several of Go ("1m30s"), or one of ISO 8601
+// ("PT1M30S").
+var written = regexp.MustCompile(`^(?:\\?"|')?((?i:P[0-9T][0-9.DTHMS]*)|(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+|` +
+	`[0-9]+(?:\.[0-9]+)?)(?:[^\w.]|$)`)
 
 // duration returns the edit that makes a duration another where it is written, in a way that its format takes: one
 // that the file, read again, is seen to have.
@@ -278,21 +276,11 @@ func (in *inserts) duration(at topology.Position, was, to time.Duration, lowered
 	if m == nil || to <= 0 {
 		return Edit{}, false
 	}
-	e := Edit{At: at, Old: string(m[1]) + string(m[2])}
+	e := Edit{At: at, Old: string(m[1])}
 	if _, again := lowered[at]; !again && !means(e.Old, was) {
 		return Edit{}, false
 	}
-	var ways []string
-	if len(m[2]) == 0 {
-		ways = []string{strconv.FormatInt(to.Milliseconds(), 10), strconv.FormatInt(int64(to/time.Second), 10)}
-	} else {
-		if to%time.Second == 0 {
-			ways = append(ways, fmt.Sprintf("%ds", int64(to/time.Second)))
-		}
-		ways = append(ways, fmt.Sprintf("%dms", to.Milliseconds()),
-			strconv.FormatFloat(to.Seconds(), 'f', -1, 64)+"s")
-	}
-	for _, e.New = range ways {
+	for _, e.New = range spellings(e.Old, to) {
 		if in.lasts(e, to) {
 			return e, true
 		}
@@ -300,10 +288,31 @@ func (in *inserts) duration(at topology.Position, was, to time.Duration, lowered
 	return Edit{}, false
 }
 
+// spellings returns how a duration may be written instead of another.
+func spellings(old string, d time.Duration) []string {
+	seconds := strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
+	switch {
+	case isISO(old):
+		return []string{"PT" + seconds + "S"}
+	case strings.Trim(old, "0123456789.") == "":
+		return []string{strconv.FormatInt(d.Milliseconds(), 10), strconv.FormatInt(int64(d/time.Second), 10)}
+	}
+	var all []string
+	if d%time.Second == 0 {
+		all = append(all, seconds+"s")
+	}
+	return append(all, fmt.Sprintf("%dms", d.Milliseconds()), seconds+"s")
+}
+
+func isISO(text string) bool { return strings.HasPrefix(strings.ToUpper(text), "P") }
+
 // means reports whether a text can stand for a duration.
 func means(text string, d time.Duration) bool {
 	if is, err := time.ParseDuration(text); err == nil {
 		return is == d
+	}
+	if isISO(text) { // the file, read again, shows whether it was right
+		return true
 	}
 	n, err := strconv.Atoi(text)
 	return err == nil && (time.Duration(n)*time.Millisecond == d || time.Duration(n)*time.Second == d)

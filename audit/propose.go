@@ -1,10 +1,9 @@
 package audit
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/abate-go/abate/importer"
 	"github.com/abate-go/abate/lint"
@@ -16,23 +15,6 @@ const enough = 4
 
 // least are the fewest tries that a product's setting can say. gRPC refuses a retry policy with one attempt.
 var least = map[string]int{"grpc": 2}
-
-// setting is one number in a file that says how often something is tried, or that the file leaves out, and the places
-// of the form where it holds.
-type setting struct {
-	edit   Edit
-	beside []Edit // what has to go with it
-	tries  int    // before
-	to     int
-	layer  *topology.Layer // one that it is of
-	rules  []rule
-}
-
-// rule is a number of tries in a form, and how many more they are than the file says.
-type rule struct {
-	tries *topology.Value[int]
-	more  int
-}
 
 // Propose looks for the fewest numbers to make smaller, or to write where a default is at fault. It switches off what
 // repeats requests that are known to be unsafe, then shortens paths until one request becomes no more than a few
@@ -46,11 +28,75 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 	for _, f := range files {
 		data[f.Name] = f.Data
 	}
-	form := clone(r.Form)
-	p := &plan{data: data, effort: effort, inserts: inserts{files: data, assume: r.assume, known: map[question]*Edit{},
+	p := &plan{data: data, inserts: inserts{files: data, assume: r.assume, known: map[question]*Edit{},
 		remarks: map[string]int{}}}
-	r.proposed, r.Changes = true, append(r.Changes, p.once(&form, o)...)
-	a, given, again := lint.Amplification(form, o), map[way]bool{}, false
+	r.proposed = true
+	var changes []Edit
+	var form topology.Form
+	var a *lint.Amplified
+	for _, way := range []caution{bold, limitsFirst, limitsStay} {
+		changes, form, a = p.propose(r.Form, way, o)
+		if len(p.taking) == 0 || !moreOf(mended(p.lint(&form, o)), mended(p.lint(&r.Form, o))) {
+			break
+		}
+	}
+	r.Changes = append(r.Changes, changes...)
+	r.After, r.fixed = worst(a), form
+	if w := r.After; w != nil && w.Most > enough {
+		r.Left = unwritten(w)
+	}
+	r.Unfinished = p.effort <= 0
+	changed, _ := Apply(files, r.Changes)
+	r.Diff = diffs(files, changed)
+}
+
+// caution is how limits are treated that go with retries that are switched off. Where somebody waits for one, a rule
+// may have more errors without it.
+type caution int
+
+const (
+	bold        caution = iota
+	limitsFirst         // those of other layers are lowered before, so that nobody waits for it any more
+	limitsStay          // and the retries with them
+)
+
+// propose returns the changes, the form with them, and what its paths are then.
+func (p *plan) propose(before topology.Form, way caution, o lint.Options) ([]Edit, topology.Form, *lint.Amplified) {
+	p.effort, p.taking, p.lowered = effort, map[topology.Position]bool{}, map[topology.Position]Edit{}
+	p.stay = way == limitsStay
+	form := clone(before)
+	var all []Edit
+	if way == limitsFirst {
+		all = p.limits(&form, o)
+	}
+	all = merged(all, p.once(&form, o))
+	for {
+		made, a := p.shorten(&form, o)
+		lowered := p.limits(&form, o)
+		all = merged(merged(all, made), lowered)
+		if len(lowered) == 0 || p.effort <= 0 {
+			return all, form, a
+		} // a try that ends earlier may make another path the worst
+	}
+}
+
+// mended counts the errors of each rule that a fix must not make more of: not those about paths, which are one for all
+// paths with the same cause.
+func mended(all []lint.Finding) map[string]int {
+	n := errorsOf(all)
+	for rule := range n {
+		if strings.HasPrefix(rule, "F1") {
+			delete(n, rule)
+		}
+	}
+	return n
+}
+
+// shorten makes numbers of tries smaller until all paths are short or no number is left. It returns the changes, which
+// are made in the form too, and what the paths are then.
+func (p *plan) shorten(form *topology.Form, o lint.Options) ([]Edit, *lint.Amplified) {
+	var all []Edit
+	a, given, again := lint.Amplification(*form, o), map[way]bool{}, false
 	for p.effort > 0 {
 		w := worstBut(a, given)
 		if w == nil || w.Most <= enough || len(given) >= givenUp {
@@ -61,37 +107,15 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 			again = false
 			continue
 		}
-		best, after := p.step(&form, w, a, o)
+		best, after := p.step(form, w, a, o)
 		if best == nil {
 			given[way{w.Service, w.Root}] = true
 			continue
 		}
-		for _, s := range best {
-			r.Changes = append(r.Changes, s.changes()...)
-			s.make(&form)
-		}
+		all = append(all, p.make(form, best)...)
 		a, again = after, len(given) > 0
 	}
-	r.Changes = append(r.Changes, p.limits(&form, o)...)
-	r.After, r.fixed = worst(a), form
-	if w := r.After; w != nil && w.Most > enough {
-		r.Left = unwritten(w)
-	}
-	r.Unfinished = p.effort <= 0
-	changed, _ := Apply(files, r.Changes)
-	r.Diff = diffs(files, changed)
-}
-
-// changes are the edits of a setting, with their reasons.
-func (s *setting) changes() []Edit {
-	e := s.edit
-	e.Why = fmt.Sprintf("%s: %s tries become %d", layerName(s.layer), times(float64(s.tries)), s.to)
-	all := []Edit{e}
-	for _, b := range s.beside {
-		b.Why, b.With = layerName(s.layer)+": goes with it", true
-		all = append(all, b)
-	}
-	return all
+	return all, a
 }
 
 // effort is how much is tried before Propose stops with what it has found: numbers of tries, each times the size of the
@@ -167,7 +191,10 @@ func lengthOf(a *lint.Amplified) (l length) {
 type plan struct {
 	data    map[string][]byte
 	inserts inserts
-	effort  int // what is left of it
+	effort  int                        // what is left of it
+	lowered map[topology.Position]Edit // limits, by where they stand
+	taking  map[topology.Position]bool // numbers with which limits were taken away
+	stay    bool                       // whether none is to be taken away
 }
 
 // place returns where the number of a rule would be changed: where it is written, or the block that leaves it out, or,
@@ -217,7 +244,7 @@ func (p *plan) fewest(l *topology.Layer, r *topology.Repeat) (e Edit, beside []E
 		if e.Old == "" {
 			continue
 		}
-		if beside = p.inserts.beside(l.Product, e); len(beside) > 0 {
+		if beside = p.inserts.beside(l.Product, e); len(beside) > 0 && !p.stay {
 			return e, beside, to, true
 		}
 	}
@@ -293,46 +320,9 @@ func (p *plan) settings(form *topology.Form, onPath map[topology.Position]bool,
 	return all
 }
 
-// set changes the number wherever the form has it, and returns what it was there.
-func (s *setting) set(to int) []topology.Value[int] {
-	was := make([]topology.Value[int], len(s.rules))
-	for i, r := range s.rules {
-		was[i] = *r.tries
-		r.tries.V = to + r.more
-	}
-	return was
-}
-
-// make changes the number in a form, and takes the limits out of it that go with it.
-func (s *setting) make(form *topology.Form) {
-	s.set(s.to)
-	removed := func(at topology.Position) bool {
-		return slices.ContainsFunc(s.changes(), func(e Edit) bool {
-			return e.New == "" && e.At.File == at.File && e.At.Line == at.Line && e.At.Column <= at.Column &&
-				at.Column < e.At.Column+len([]rune(e.Old))
-		})
-	}
-	if len(s.beside) == 0 {
-		return
-	}
-	eachLayer(form, func(l *topology.Layer) {
-		for _, v := range []*topology.Value[time.Duration]{&l.PerTry, &l.Overall} {
-			if stands(*v) && removed(v.At) {
-				*v = topology.Value[time.Duration]{}
-			}
-		}
-	})
-}
-
-func (s *setting) restore(was []topology.Value[int]) {
-	for i, r := range s.rules {
-		*r.tries = was[i]
-	}
-}
-
 // clone copies a form as far as changes reach.
 func clone(f topology.Form) topology.Form {
-	f.Calls = slices.Clone(f.Calls)
+	f.Policies, f.Calls = slices.Clone(f.Policies), slices.Clone(f.Calls)
 	for i := range f.Calls {
 		f.Calls[i].Layers = slices.Clone(f.Calls[i].Layers)
 		for j := range f.Calls[i].Layers {

@@ -35,8 +35,7 @@ func (p *plan) once(form *topology.Form, o lint.Options) []Edit {
 	}
 	var all []Edit
 	for _, s := range p.settings(form, places, p.off) {
-		all = append(all, s.changes()...)
-		s.make(form)
+		all = append(all, p.make(form, []*setting{s})...)
 	}
 	return all
 }
@@ -65,26 +64,60 @@ func (in *inserts) withoutPolicy(at topology.Position) []Edit {
 	if !ok {
 		return nil
 	}
-	open := bytes.LastIndexByte(data[:number], '{')
+	text, places := unquoted(data, number)
+	if places != nil {
+		number, _ = slices.BinarySearch(places, number)
+	}
+	open := bytes.LastIndexByte(text[:number], '{')
 	if open < 0 {
 		return nil
 	}
-	end := endOfObject(data, open)
-	key := retryPolicy.FindIndex(data[:open])
+	end := endOfObject(text, open)
+	key := retryPolicy.FindIndex(text[:open])
 	if end < 0 || number >= end || key == nil {
 		return nil
 	}
-	from, end, ok := member(data, key[0], end)
+	from, end, ok := member(text, key[0], end)
 	if !ok {
 		return nil
+	}
+	if places != nil {
+		from, end = places[from], places[end]
 	}
 	all := removal(data, at.File, from, end)
 	if len(all) == 0 || !in.same(all) {
 		return nil
 	}
-	named := slices.IndexFunc(all, func(e Edit) bool { return strings.Contains(e.Old, `Policy"`) })
+	named := slices.IndexFunc(all, func(e Edit) bool { return strings.Contains(e.Old, `Policy`) })
 	all[0], all[named] = all[named], all[0] // it says best what is done
 	return all
+}
+
+// unquoted returns the text in double quotes around a place, and where each of its bytes stands, with one more for its
+// end. Where the place is in no such text it returns all of data, and no places.
+func unquoted(data []byte, at int) (text []byte, places []int) {
+	for i := bytes.LastIndexByte(data[:at], '\n') + 1; i < len(data) && data[i] != '\n'; i++ {
+		if data[i] != '"' {
+			continue
+		}
+		text, places = nil, nil
+		for i++; i < len(data) && data[i] != '"' && data[i] != '\n'; i++ {
+			c := data[i]
+			places = append(places, i)
+			if c == '\\' && i+1 < len(data) {
+				i++
+				if c = data[i]; c != '"' && c != '\\' {
+					c = ' ' // the end of a line, a tab, or a character that is nothing to JSON
+				}
+			}
+			text = append(text, c)
+		}
+		places = append(places, i)
+		if places[0] <= at && at < i {
+			return text, places
+		}
+	}
+	return data, nil
 }
 
 // member returns the bytes of a JSON member with the comma that goes with it. It is not ok where a comment may stand

@@ -98,12 +98,10 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 	}
 	var remarks []topology.Remark
 	found := false
+	hcl, asked := isHCL(name, d.Data)
 	switch {
-	case isHCL(name, d.Data):
-		var parsed source.Document
-		if parsed, remarks = source.HCL(d); len(remarks) == 0 {
-			found = r.document(parsed, seen)
-		}
+	case hcl:
+		found, remarks = r.hcl(d, seen)
 	case isYAML(name, d.Data):
 		var docs []source.Document
 		docs, remarks = d.Parsed()
@@ -111,11 +109,11 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 			found = r.document(d, seen) || found
 		}
 	}
-	if !found && !slices.Contains(trees, strings.ToLower(path.Ext(name))) && r.take(d, plain, seen) {
+	if !found && !isTree(path.Ext(name)) && r.take(d, plain, seen) {
 		return
 	}
 	switch {
-	case len(remarks) == 0 || !found && !meant(name, d.Data) && !isHCL(name, d.Data):
+	case len(remarks) == 0 || !found && !asked && (hcl || !meant(name, d.Data)):
 	case !found && source.Template(string(d.Data)) != "" || actions.Match(d.Data):
 		r.template(&d)
 	default:
@@ -141,6 +139,8 @@ func (r *reading) template(d *source.Document) {
 // trees are extensions of files that are YAML or JSON and nothing else.
 var trees = []string{".yaml", ".yml", ".json", ".jsonl"}
 
+func isTree(extension string) bool { return slices.Contains(trees, strings.ToLower(extension)) }
+
 // known is text that makes a broken file worth a remark: it was meant for one of the programs that an audit knows.
 var known = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilience4j|methodConfig|retry`)
 
@@ -153,20 +153,6 @@ func meant(name string, data []byte) bool {
 		return unmistakable.Match(data)
 	}
 	return known.Match(data)
-}
-
-// consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform.
-var consulHCL = regexp.MustCompile(`(?im)^\s*"?kind"?\s*=\s*` +
-	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry`)
-
-// awsHCL is the same of Terraform's own files: programs in whose environment SDKs of AWS find how to try.
-var awsHCL = regexp.MustCompile(`AWS_(MAX_ATTEMPTS|RETRY_MODE)`)
-
-// isHCL reports whether a text is to be parsed as HCL.
-func isHCL(name string, data []byte) bool {
-	extension := strings.ToLower(path.Ext(name))
-	return len(data) < 1<<20 && !slices.Contains(trees, extension) && !keyed.Match(data[:min(len(data), 4096)]) &&
-		(consulHCL.Match(data) || extension == ".tf" && awsHCL.Match(data))
 }
 
 // actions are what makes of YAML a text that is none before it is rendered.

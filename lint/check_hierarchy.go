@@ -31,7 +31,7 @@ func (r *run) hierarchy() {
 		for i := len(e.slots) - 1; i >= 0; i-- {
 			next := wanted{}
 			for _, l := range e.slots[i] {
-				r.inversion(e, l, inner)
+				r.inversion(e, l, inner, needs[e.to])
 				if w := through(l, inner); w.time >= next.time {
 					next = w
 				}
@@ -93,8 +93,9 @@ func through(l *topology.Layer, inner wanted) wanted {
 	return wanted{d, Place{at, fmt.Sprintf("%s waits up to %v", name(l), d)}, inner.own, true, true}
 }
 
-// inversion is F203 for one layer: the limit of its try against what the try may need.
-func (r *run) inversion(e *edge, l *topology.Layer, inner wanted) {
+// inversion is F203 for one layer: the limit of its try against what the try may need. A service that goes on without
+// its caller is an error whatever the layers between the two wait for.
+func (r *run) inversion(e *edge, l *topology.Layer, inner, service wanted) {
 	limit := l.PerTry
 	if o := l.Overall.Or(0); !l.StartsOnly && (limit.Or(0) == 0 || o > 0 && o < limit.Or(0)) {
 		limit = l.Overall
@@ -104,10 +105,11 @@ func (r *run) inversion(e *edge, l *topology.Layer, inner wanted) {
 		return
 	}
 	callee := &r.g.services[e.to]
-	who, stops := "the layer inside of it", topology.Value[bool]{}
-	last := !inner.layer
+	who := "the layer inside of it"
+	goesOn := service.calls && service.time > p && !callee.Cancels.Or(true)
+	last := !inner.layer || goesOn
 	if last {
-		who, stops = e.call.To, callee.Cancels
+		who, inner = e.call.To, service
 	}
 	one := Finding{Rule: "F203", Severity: Warning, At: place(limit, l), Subject: subject(e, l, "limit below the need "+
 		"of "+e.call.To),
@@ -119,7 +121,7 @@ func (r *run) inversion(e *edge, l *topology.Layer, inner wanted) {
 	if last && !inner.own {
 		one.Assumptions = append(one.Assumptions, "the own time of "+e.call.To+" is not known and counted as nothing")
 	}
-	if goesOn, known := stops.Get(); known && !goesOn {
+	if goesOn {
 		one.Severity = Error
 		copies := math.Ceil(float64(inner.time) / float64(p))
 		if _, n := mostTries(l, topology.AllMethods, is(topology.Hang)); n > 1 {

@@ -288,6 +288,9 @@ func TestSeveritiesFollowTheNumbers(t *testing.T) {
 		{"F103", call(nobody, on("2", "503"), on("3", "503")), lint.Error},
 		{"F103", call(nobody, on("2", "503"), "hedge: {copies: 2, delay: 1s}"), lint.Error}, // which has no list of outcomes
 		{"F203", chained("cancels: false", "perTry: 2s", "perTry: 1s, "+on("3", "hang")), lint.Error},
+		// Whatever the layer between the two waits for, the service works on when its caller has left.
+		{"F203", chained("cancels: false", "perTry: 2s}, {kind: sidecar-out, perTry: 4s",
+			"perTry: 1s, "+on("3", "hang")), lint.Error},
 		{"F203", chained("cancels: true", "perTry: 9s, overall: 2s", "perTry: 1s, "+on("3", "hang")), lint.Warning},
 		{"F203", chained("cancels: true", "perTry: 2s", "perTry: 1s, "+on("3", "hang")), lint.Warning},
 		{"F101", call(nobody, on("11", "503")), lint.Error},

@@ -32,24 +32,32 @@ var setting = regexp.MustCompile(`(?m)^[ \t]*(?:max_attempts|retry_mode)[ \t]*=`
 // of variables that has, or a file with profiles.
 func Recognise(d source.Document) bool {
 	if d.Root.Exists() {
-		return len(clients(d.Root)) > 0
+		return len(clients(&d, nil)) > 0 || namesFiles(d.Root)
 	}
-	return !d.Prose() && profile.Match(d.Data) && setting.Match(d.Data) || isEnvironment(d.Data)
+	return !d.Prose() && profile.Match(d.Data) && setting.Match(d.Data) || isEnvironment(&d)
 }
 
 // Read returns the calls of AWS that the documents set something for.
 func Read(docs []source.Document, _ source.Assume) topology.Form {
 	var r reader
+	var trees, files []*source.Document
 	for i := range docs {
 		switch d := &docs[i]; {
 		case d.Root.Exists():
-			r.workload(d)
-		case isEnvironment(d.Data):
-			r.variables(d)
+			trees = append(trees, d)
+		case isEnvironment(d):
+			files = append(files, d)
 		default:
 			r.profiles(d)
 		}
 	}
+	byPath, others := given(trees, files)
+	for _, d := range trees {
+		for _, c := range clients(d, byPath) {
+			r.add(c.service, "environment of "+c.service, c)
+		}
+	}
+	r.variables(others)
 	return r.form
 }
 
@@ -59,12 +67,6 @@ type reader struct{ form topology.Form }
 type client struct {
 	service        string
 	attempts, mode source.Part
-}
-
-func (r *reader) workload(d *source.Document) {
-	for _, c := range clients(d.Root) {
-		r.add(c.service, "environment of "+c.service, c)
-	}
 }
 
 // profiles reads a file of profiles. Which is used no file says; default is when nobody says another.
@@ -93,11 +95,26 @@ func (r *reader) profiles(d *source.Document) {
 // modes are the words of a retry mode.
 var modes = []string{"standard", "adaptive", "legacy"}
 
-// add makes the call of one program.
-func (r *reader) add(from, name string, c client) {
-	if c.attempts.Text == "" && c.mode.Text == "" {
+// add makes the call of one program. Of several ways in which it may be set it goes one.
+func (r *reader) add(from, name string, ways ...client) {
+	ways = slices.DeleteFunc(ways, func(c client) bool { return c.attempts.Text == "" && c.mode.Text == "" })
+	if len(ways) == 0 {
 		return
 	}
+	var layers []topology.Layer
+	for _, c := range ways {
+		l := r.layer(name, c)
+		if len(ways) > 1 {
+			l.Choice = name
+		}
+		layers = append(layers, l)
+	}
+	r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: callee, At: layers[0].At, Layers: layers,
+		PerRequest: topology.Assume(1.0, "the environment sets how its AWS SDK tries")})
+}
+
+// layer is the SDK as it is set.
+func (r *reader) layer(name string, c client) topology.Layer {
 	at := c.attempts.At
 	if c.attempts.Text == "" {
 		at = c.mode.At
@@ -130,8 +147,7 @@ func (r *reader) add(from, name string, c client) {
 	l.Backoff = topology.Backoff{First: topology.DefaultOf(time.Second, who, at),
 		Max: topology.DefaultOf(20*time.Second, who, at), Multiplier: topology.DefaultOf(2.0, who, at),
 		Jitter: topology.DefaultOf("full", who, at)}
-	r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: callee, At: at, Layers: []topology.Layer{l},
-		PerRequest: topology.Assume(1.0, "the environment sets how its AWS SDK tries")})
+	return l
 }
 
 func (r *reader) remark(rule string, p source.Part, subject, text, fix string) {

@@ -45,6 +45,10 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 }
 
 func (r *reader) entry(e entry) {
+	r.form.Remarks = append(r.form.Remarks, e.broken...)
+	if len(e.broken) > 0 {
+		return
+	}
 	if e.kind == "service-splitter" || e.kind == "service-defaults" && !get(e.spec, "UpstreamConfig").Exists() &&
 		e.spec.IsMap() {
 		return // nothing of it is about calls
@@ -54,7 +58,8 @@ func (r *reader) entry(e entry) {
 		return
 	}
 	if e.spec.Exists() && !e.spec.IsMap() {
-		r.remark("F702", e.spec.At(), e.kind+" "+name, "what this entry says is not known: it is no jsonencode({…})",
+		r.remark("F702", e.spec.At(), e.kind+" "+name, "what this entry says is not known: it is neither "+
+			"jsonencode({…}) nor a text of JSON",
 			"write it as config_json = jsonencode({…}), or give the audit the entry as a file of its own")
 		return
 	}

@@ -5,13 +5,15 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
 )
 
 // entry is a config entry, wherever it stands.
 type entry struct {
-	kind string
-	name source.Node
-	spec source.Node
+	kind   string
+	name   source.Node
+	spec   source.Node
+	broken []topology.Remark // about a text that was to be the entry
 	// reference is how other resources of Terraform name it: "consul_config_entry.orders".
 	reference string
 }
@@ -55,16 +57,16 @@ func entriesOf(root source.Node) []entry {
 }
 
 func ofTerraform(typ string, n source.Pair) []entry {
-	kind, spec := n.Value.Get("kind").Text(), n.Value
+	kind, spec, broken := n.Value.Get("kind").Text(), n.Value, []topology.Remark(nil)
 	if typ == terraform {
-		spec = n.Value.Get("config_json")
+		spec, broken = source.Inside(n.Value.Get("config_json"))
 	} else {
 		kind = strings.ReplaceAll(strings.TrimPrefix(typ, terraform+"_"), "_", "-")
 	}
 	if !slices.Contains(kinds, kind) || !n.Value.Get("name").Exists() {
 		return nil
 	}
-	return []entry{{kind: kind, name: n.Value.Get("name"), spec: spec, reference: typ + "." + n.Key}}
+	return []entry{{kind: kind, name: n.Value.Get("name"), spec: spec, broken: broken, reference: typ + "." + n.Key}}
 }
 
 func entryOf(root, kind, spec source.Node) []entry {

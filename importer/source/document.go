@@ -26,11 +26,16 @@ type Document struct {
 
 	indent int
 	at     topology.Position // of all that the document says, where its text does not stand in the file as it is
+	quoted *quoted           // where it is, if it stands in quotes on one line
+	hcl    bool              // whether Terraform puts values into it: ${…}
 }
 
 // At returns the place of a line, from 1, and a column, from 1, of Data.
 func (d *Document) At(line, column int) topology.Position {
-	if !d.at.IsZero() {
+	switch {
+	case d.quoted != nil:
+		return d.quoted.at(d.File, d.Line+line, column)
+	case !d.at.IsZero():
 		return d.at
 	}
 	if column > 0 {
@@ -56,16 +61,19 @@ func YAML(file string, data []byte) ([]Document, []topology.Remark) {
 
 func yamlOf(whole Document) (documents []Document, remarks []topology.Remark) {
 	if root := jsonRoot(whole.Data); root != nil {
-		whole.Root = Node{where: &documentPlace{whole.File, whole.Line, whole.indent, whole.Data, whole.at}, branch: root}
+		whole.Root = Node{where: whole.place(), branch: root}
 		return []Document{whole}, nil
 	}
+	if d := whole.directive(); d != nil {
+		return nil, []topology.Remark{*d}
+	}
 	for _, d := range parts(whole) {
-		root, err := parse(plainJSON(d.Data))
+		root, err := d.parsed()
 		switch {
 		case err != nil:
 			remarks = append(remarks, broken(&d, err))
 		case root != nil:
-			d.Root = Node{y: root, where: &documentPlace{d.File, d.Line, d.indent, d.Data, d.at}}
+			d.Root = Node{y: root, where: d.place()}
 			documents = append(documents, d)
 		}
 	}
@@ -145,20 +153,6 @@ func broken(d *Document, err error) topology.Remark {
 			"kustomize build … | abate audit -)"
 	}
 	return r
-}
-
-// Embedded returns the text of a node, which holds a file in itself (an entry of a ConfigMap), as a document. Its
-// positions are those of the text inside the outer file where the text is a block ("|"); otherwise they are all the
-// node's.
-func Embedded(name string, n Node) Document {
-	d := Document{File: n.At().File, Name: name, Data: []byte(n.Text()), Line: n.At().Line}
-	if y := n.itself(); y != nil && y.Style&yaml.LiteralStyle != 0 {
-		d.indent = n.indentation()
-	} else {
-		d.Line--
-		d.at = n.At()
-	}
-	return d
 }
 
 // Parsed returns the documents of an embedded text as YAML parses it.

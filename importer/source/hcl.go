@@ -20,7 +20,8 @@ func HCL(d Document) (Document, []topology.Remark) {
 			Text: "this file could not be read as HCL: " + p.problem, Fix: "correct it: consul config write or " +
 				"terraform validate says more"}}
 	}
-	d.Root = Node{y: root, where: &documentPlace{d.File, d.Line, d.indent, d.Data, d.at}}
+	d.Root = Node{y: root, where: d.place()}
+	d.Root.where.hcl = true
 	return d, nil
 }
 

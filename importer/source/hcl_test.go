@@ -57,7 +57,7 @@ func TestHCLIsReadWithThePlaceOfEachValue(t *testing.T) {
 		{routes[0].Get("Weight"), "0.5", "f.hcl:6:56"},
 		{routes[1].Get("Destination", "NumRetries"), "4", "f.hcl:8:34"},
 		{routes[1].Get("Destination", "Quoted"), "true", "f.hcl:8:48"},
-		{root.Get("Text"), "  two\n  lines\n", "f.hcl:12:8"},
+		{root.Get("Text"), "two\nlines\n", "f.hcl:12:8"},
 		{rules[1].Get("n"), "2", "f.hcl:17:12"},
 		{root.Get("resource", "kind", "name", "count"), "${var.many ? 1 : 0}", "f.hcl:19:12"},
 		{root.Get("resource", "kind", "name", "json", "Retries"), "5", "f.hcl:20:35"},

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +37,9 @@ func (p *hcl) value(depth int) *yaml.Node {
 			p.skip(1)
 			return n
 		}
+	}
+	if n := p.decoded(); n != nil {
+		return n
 	}
 	return p.literal()
 }
@@ -109,6 +111,8 @@ func (p *hcl) expression() string {
 			return strings.Join(strings.Fields(string(p.text[from:p.at])), " ")
 		case c == '"':
 			p.quoted()
+		case heredocAt(p.text[p.at:]):
+			p.heredoc()
 		case strings.ContainsRune("([{", c):
 			p.bracketed()
 		default:
@@ -127,6 +131,12 @@ func (p *hcl) bracketed() {
 			return
 		case c == '"':
 			p.quoted()
+			continue
+		case heredocAt(p.text[p.at:]):
+			p.heredoc()
+			continue
+		case c == '#', p.ahead("//"), p.ahead("/*"):
+			p.space(false)
 			continue
 		case strings.ContainsRune("([{", c):
 			depth++
@@ -195,26 +205,4 @@ func (p *hcl) escaped() string {
 	default:
 		return string(c)
 	}
-}
-
-// heredoc reads a text between <<WORD and WORD.
-func (p *hcl) heredoc() *yaml.Node {
-	n := p.node(yaml.ScalarNode, "!!str", "")
-	rest := string(p.text[p.at:])
-	head, body, _ := strings.Cut(rest, "\n")
-	word := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(head, "<<"), "-"))
-	lines := strings.SplitAfter(body, "\n")
-	end := slices.IndexFunc(lines, func(l string) bool {
-		return strings.TrimLeft(strings.TrimRight(l, "\r\n"), " \t") == word
-	})
-	if word == "" || end < 0 {
-		p.fail("the text that begins with <<%s does not end", word)
-		return n
-	}
-	n.Value = strings.Join(lines[:end], "")
-	p.skip(len([]rune(head)) + 1 + len([]rune(n.Value)))
-	for p.next() != 0 && p.next() != '\n' {
-		p.skip(1)
-	}
-	return n
 }

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -23,6 +22,12 @@ type documentPlace struct {
 	indent int // columns
 	data   []byte
 	at     topology.Position // of everything in it, if that is one
+	quoted *quoted
+	hcl    bool // whether a text in it may have templates of Terraform
+}
+
+func (d *Document) place() *documentPlace {
+	return &documentPlace{d.File, d.Line, d.indent, d.Data, d.at, d.quoted, d.hcl}
 }
 
 // Pair is one entry of a mapping.
@@ -74,6 +79,9 @@ func (n Node) At() topology.Position {
 	y := n.itself()
 	if y == nil {
 		return topology.Position{}
+	}
+	if n.where.quoted != nil {
+		return n.where.quoted.at(n.where.file, n.where.line+y.Line, y.Column)
 	}
 	if !n.where.at.IsZero() {
 		return n.where.at
@@ -226,17 +234,6 @@ func (n Node) Texts() []string {
 		texts = append(texts, item.Text())
 	}
 	return texts
-}
-
-// indentation returns how many columns the text of a block scalar stands to the right in its file.
-func (n Node) indentation() int {
-	lines := bytes.Split(n.where.data, []byte("\n"))
-	for i := n.itself().Line; i < len(lines); i++ {
-		if text := bytes.TrimLeft(lines[i], " "); len(bytes.TrimSpace(text)) > 0 {
-			return n.where.indent + len(lines[i]) - len(text)
-		}
-	}
-	return n.where.indent
 }
 
 // Unknown returns a remark for each key of a mapping that is none of those known, with the nearest known key. product

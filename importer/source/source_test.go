@@ -137,14 +137,32 @@ func TestAFunctionOfCloudFormationIsATemplate(t *testing.T) {
 	}
 }
 
-func TestTextThatIsEscapedStandsWhereItsNodeStands(t *testing.T) {
-	docs, _ := source.YAML("m.yaml", []byte("data:\n  a.json: \"{\\n\\\"k\\\": {\\\"n\\\": 4}}\"\n"+
-		"  b.yaml: |\n    k:\n      n: 4\n"))
-	for key, want := range map[string]string{"a.json": "m.yaml:2:11", "b.yaml": "m.yaml:5:10"} {
-		d := source.Embedded(key, docs[0].Root.Get("data").Get(key))
+func TestTextInTextStandsWhereItsFileHasIt(t *testing.T) {
+	for text, want := range map[string]string{
+		"|\n    k:\n      n: 4\n":                           "m.yaml:4:10",
+		"|2\n    k:\n      n: 4\n":                          "m.yaml:4:10",
+		"|\n\n    k:\n\n      n: 4\n":                       "m.yaml:6:10",
+		`"{\n\"k\": {\"é\": 1, \"n\": 4}}"`:                 "m.yaml:2:35",
+		`'{"k''": 3, "k": {"n": 4}}'`:                       "m.yaml:2:29",
+		`{"n": 4}`:                                          "", // no text
+		"\"{\\\"k\\\":\n    {\\\"n\\\": 4}}\" # folded":     "m.yaml:2:6",
+		"\"{\\\"k\\\": {\\\"\\x41\\\": 1, \\\"n\\\": 4}}\"": "m.yaml:2:6", // an escape that is not read
+		">\n    k: {n: 4}\n":                                "m.yaml:2:6",
+	} {
+		docs, remarks := source.YAML("m.yaml", []byte("data:\n  k: "+text+"\n"))
+		if len(docs) != 1 || len(remarks) > 0 {
+			t.Fatalf("%s: %v", text, remarks)
+		}
+		d := source.Embedded("k", docs[0].Root.Get("data", "k"))
 		inner, remarks := d.Parsed()
-		if len(inner) != 1 || len(remarks) > 0 || inner[0].Root.Get("k", "n").At().String() != want {
-			t.Errorf("%s: %v %v, want %s", key, inner[0].Root.Get("k", "n").At(), remarks, want)
+		switch {
+		case want == "":
+		case len(remarks) > 0:
+			if at := remarks[0].At.String(); at != "m.yaml:2:6" {
+				t.Errorf("%s: %s", text, at)
+			}
+		case len(inner) != 1 || inner[0].Root.Get("k", "n").At().String() != want:
+			t.Errorf("%s: %v, want %s", text, inner[0].Root.Get("k", "n").At(), want)
 		}
 	}
 }

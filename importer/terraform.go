@@ -1,0 +1,87 @@
+package importer
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+// consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform.
+var consulHCL = regexp.MustCompile(`(?im)^\s*"?kind"?\s*=\s*` +
+	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry`)
+
+// awsHCL is the same of Terraform's own files: programs in whose environment SDKs of AWS find how to try.
+var awsHCL = regexp.MustCompile(`AWS_(MAX_ATTEMPTS|RETRY_MODE)`)
+
+// textsHCL are files of Terraform and of Nomad with other files in them: heredocs, and objects of Kubernetes.
+var textsHCL = regexp.MustCompile(`(?m)<<-?\w+\s*$|\bapiVersion\s*=`)
+
+// isHCL reports whether a text is to be parsed as HCL. meant says that it is a finding if it cannot be.
+func isHCL(name string, data []byte) (is, meant bool) {
+	extension := strings.ToLower(path.Ext(name))
+	if len(data) >= 1<<20 || isTree(extension) || keyed.Match(data[:min(len(data), 4096)]) {
+		return false, false
+	}
+	if consulHCL.Match(data) || extension == ".tf" && awsHCL.Match(data) {
+		return true, true
+	}
+	is = (extension == ".tf" || extension == ".hcl") && textsHCL.Match(data)
+	return is, is && known.Match(data)
+}
+
+// hcl reads a text of HCL, and the files that are in it: heredocs, which may be of any format, and objects of
+// Kubernetes that are written in HCL.
+func (r *reading) hcl(d source.Document, seen *Seen) (found bool, remarks []topology.Remark) {
+	parsed, remarks := source.HCL(d)
+	if len(remarks) > 0 {
+		return false, remarks
+	}
+	found = r.document(parsed, seen)
+	return r.inside(parsed, parsed.Root, "", seen) || found, nil
+}
+
+// inside reads what stands in a value of a file of Terraform. key is the value's.
+func (r *reading) inside(d source.Document, n source.Node, key string, seen *Seen) (found bool) {
+	switch {
+	case n.IsMap() && n.Get("apiVersion").Exists() && n.Get("kind").Exists():
+		d.Root = n
+		return r.document(d, seen)
+	case n.IsMap():
+		for _, p := range n.Pairs() {
+			found = r.inside(d, p.Value, p.Key, seen) || found
+		}
+	case n.IsList():
+		for _, item := range n.Items() {
+			if d.Root = item; key == "values" && item.IsMap() { // of a release of Helm
+				found = r.document(d, seen) || found
+				continue
+			}
+			found = r.inside(d, item, key, seen) || found
+		}
+	case strings.Contains(n.Text(), "\n"):
+		inner := source.Embedded(path.Base(key), n)
+		before := len(seen.Formats)
+		r.text(inner, key, seen)
+		return len(seen.Formats) > before
+	case written[key] && expression.MatchString(n.Text()):
+		r.unrendered(n)
+	}
+	return found
+}
+
+// written are the keys whose values are files or objects.
+var written = map[string]bool{"yaml_body": true, "manifest": true, "values": true}
+
+// expression is a value that Terraform works out from a template. A file that it takes as it is is audited by itself.
+var expression = regexp.MustCompile(`^\$\{.*\btemplatefile\(`)
+
+// unrendered notes a value that only a run of Terraform knows.
+func (r *reading) unrendered(n source.Node) {
+	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: n.At(), Subject: "value " + n.Text(),
+		Text: n.Text() + " stands where a file belongs, so what it says is not known",
+		Fix: "give the audit what Terraform makes of it: helm template … | abate audit -, or the objects as they are " +
+			"applied"})
+}
