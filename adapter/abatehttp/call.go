@@ -167,7 +167,7 @@ func (c *call) Attempt(ctx context.Context, s core.Sending) (*http.Response, err
 		a = new(attempt)
 	}
 	var u *upload
-	if s.Handing != nil || s.Patience > 0 {
+	if c.Hands() {
 		u, ctx = follow(ctx, s)
 	}
 	body, err := c.content.copy(ctx, c.source, n, u)
@@ -175,7 +175,7 @@ func (c *call) Attempt(ctx context.Context, s core.Sending) (*http.Response, err
 		u.end(err)
 		return nil, c.bodyError(err, n)
 	}
-	u.begin(c.content.buffered != nil)
+	u.begin(ctx, body, c.content.buffered != nil)
 	watched := a.watch.begin(ctx)
 	a.request = *c.source.WithContext(watched)
 	a.request.Body = body
@@ -190,7 +190,7 @@ func (c *call) Attempt(ctx context.Context, s core.Sending) (*http.Response, err
 	}
 	resp, err := c.transport.base().RoundTrip(&a.request)
 	if u.end(err) && ctx.Err() == context.DeadlineExceeded && !u.late.Load() { // while the caller was waited for
-		c.content.err.CompareAndSwap(nil, &err)
+		c.content.late(err)
 		err = c.bodyError(context.DeadlineExceeded, n)
 	}
 	hidden, unsent := a.watch.end(err)

@@ -144,6 +144,9 @@ func readAll(ctx context.Context, r io.Reader, size, limit int64) ([]byte, error
 	}
 }
 
+// late notes that the attempt ended with err because the caller was waited for.
+func (b *requestBody) late(err error) { b.err.CompareAndSwap(nil, &err) }
+
 // failed reports whether err is what reading the caller's own body came to.
 func (b *requestBody) failed(err error) bool {
 	cause := b.err.Load()
@@ -164,6 +167,7 @@ type stream struct {
 	mu   sync.Mutex
 	owed bool // a Close that rest has not been told of
 	over bool // no further attempt will come
+	shut bool // rest has been closed
 }
 
 // again begins another attempt, which u follows.
@@ -181,7 +185,7 @@ func (s *stream) last() {
 	defer s.mu.Unlock()
 	s.over = true
 	if s.owed {
-		s.owed = false
+		s.owed, s.shut = false, true
 		s.rest.Close()
 	}
 }
@@ -245,10 +249,12 @@ func (s *stream) Close() error {
 	s.closed.Store(true)
 	s.upload.Load().close()
 	s.mu.Lock()
-	if s.owed = !s.over && !s.read.Load(); s.owed {
-		s.mu.Unlock()
-		return nil
-	}
+	s.owed = !s.over && !s.read.Load()
+	closes := !s.owed && !s.shut
+	s.shut = s.shut || closes
 	s.mu.Unlock()
-	return s.rest.Close()
+	if closes {
+		return s.rest.Close()
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package abatehttp
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -25,11 +26,13 @@ type upload struct {
 	since   time.Duration // the server's time runs, unless the caller is waited for
 	told    time.Duration // to
 	asks    bool          // the caller is waited for
-	cut     bool          // it was when the base closed the body
+	cut     bool          // it was when the attempt's context ended, or the base closed the body
 	waits   bool          // to knows
 	slow    bool          // it has been before: to hears of it at once
 	reading *time.Timer   // of a Read that may last
 	limit   *time.Timer
+	body    io.Closer
+	unwatch func() bool
 }
 
 // slowRead is how long a read of the body lasts before it counts as waiting for the caller. What is there is copied in
@@ -72,14 +75,18 @@ func (c *uploadContext) Deadline() (time.Time, bool) {
 	return end, ok
 }
 
-// begin has the server's time begin now. A body that is whole is waited for no more.
-func (u *upload) begin(whole bool) {
+// begin has the server's time begin now, in an attempt of ctx. A body that is whole is waited for no more.
+func (u *upload) begin(ctx context.Context, body io.Closer, whole bool) {
 	if u == nil {
 		return
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.arrived(core.Now())
+	if !whole {
+		u.body = body
+		u.unwatch = context.AfterFunc(ctx, u.over)
+	}
 	if u.patience == 0 {
 		return
 	}
@@ -103,6 +110,17 @@ func (u *upload) look() {
 	}
 	u.late.Store(true)
 	u.cancel(context.DeadlineExceeded)
+}
+
+// over is told that the attempt's context has ended. Over HTTP/1.1 net/http waits for a read under way, also then.
+func (u *upload) over() {
+	u.mu.Lock()
+	asks, body := u.asks, u.body
+	u.cut = u.cut || asks
+	u.mu.Unlock()
+	if asks {
+		body.Close()
+	}
 }
 
 // wait says that the caller is waited for, and that this is no short read.
@@ -200,6 +218,9 @@ func (u *upload) end(err error) (waited bool) {
 		u.to.Over(now, u.since)
 	}
 	u.to = nil
+	if u.unwatch != nil {
+		u.unwatch()
+	}
 	if err != nil && u.limit != nil {
 		u.limit.Stop()
 	}
