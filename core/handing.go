@@ -26,6 +26,14 @@ func (h *Handing) Over(now, at time.Duration) {
 	HandedOver(h.call, now, at)
 }
 
+// ends is when the context of an attempt ends that has time until then.
+func (h *Handing) ends(until time.Duration) time.Duration {
+	if h != nil {
+		return h.call.deadline
+	}
+	return until
+}
+
 // told returns s with what an operation that hands over is told of an attempt that has time until then.
 func (h *Handing) told(s Sending, until time.Duration) Sending {
 	if h != nil {

@@ -96,7 +96,7 @@ func (r *race[T]) attempt(deadline time.Duration) Step {
 	if r.round > 1 {
 		limit = new(attemptContext)
 	}
-	limit.parent, limit.deadline, limit.began = r.ctx, r.ends(deadline, r.handing), r.main.start
+	limit.parent, limit.deadline, limit.began = r.ctx, r.handing.ends(deadline), r.main.start
 	r.adorn(limit, 0)
 	r.limits = [MaxCopies]*attemptContext{limit}
 	s := r.handing.told(r.sending(0), deadline)
@@ -155,7 +155,7 @@ func (r *race[T]) admitHedge(round int) (c int, s Sending, limit *attemptContext
 	if !ok {
 		return 0, s, nil
 	}
-	limit = &attemptContext{parent: r.ctx, deadline: r.ends(deadline, r.handing), began: now}
+	limit = &attemptContext{parent: r.ctx, deadline: r.handing.ends(deadline), began: now}
 	r.adorn(limit, c)
 	r.limits[c] = limit
 	if delay, ok := r.HedgeDelay(now); ok {
@@ -166,8 +166,8 @@ func (r *race[T]) admitHedge(round int) (c int, s Sending, limit *attemptContext
 	return c, s, limit
 }
 
-// early reports whether the first copy has not been with the dependency long enough for a hedge, because its sender took
-// part of the time, and when to look again. mu is held.
+// early reports whether the first copy has not been with the dependency long enough for a hedge, because its sender
+// took part of the time, and when to look again. mu is held.
 func (r *race[T]) early(now time.Duration) (again time.Duration, early bool) {
 	if r.handing == nil || r.inAir != 1 || !r.main.live {
 		return 0, false

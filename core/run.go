@@ -49,14 +49,6 @@ func (c *Call) sending(n int) Sending {
 	return Sending{Number: int(copyOf(c, n).number), Allowance: a, Announce: announce}
 }
 
-// ends is when the context of an attempt that has time until then is to end.
-func (c *Call) ends(until time.Duration, h *Handing) time.Duration {
-	if h != nil {
-		return c.deadline
-	}
-	return until
-}
-
 // Release ends the context of the attempt whose value Run returned. The zero Release is ready to use.
 type Release struct {
 	limit  *attemptContext
@@ -146,7 +138,7 @@ func drive[T any](ctx context.Context, g *Guard, op Operation[T], d *Driver, h *
 			d.limit.end()
 			v, d.limit = none, nil
 		}
-		v, err = op.Attempt(d.AttemptContext(ctx, d.ends(step.Until, h), false), h.told(d.sending(0), step.Until))
+		v, err = op.Attempt(d.AttemptContext(ctx, h.ends(step.Until), false), h.told(d.sending(0), step.Until))
 		held = true
 		step = d.AttemptDone(clock.Now(), 0, judge(d.s, ctx, op, v, err))
 		switch held = false; step.Action {

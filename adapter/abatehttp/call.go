@@ -189,9 +189,9 @@ func (c *call) Attempt(ctx context.Context, s core.Sending) (*http.Response, err
 		sendOnce(&a.request)
 	}
 	resp, err := c.transport.base().RoundTrip(&a.request)
-	if u.end(err) && ctx.Err() == context.DeadlineExceeded && !u.late.Load() { // while the caller was waited for
-		c.content.late(err)
-		err = c.bodyError(context.DeadlineExceeded, n)
+	if u.end(err) && err != nil && ctx.Err() != nil && !u.late.Load() { // it ended while the caller was waited for
+		err = c.content.late(ctx.Err())
+		err = c.bodyError(err, n)
 	}
 	hidden, unsent := a.watch.end(err)
 	if hidden > 0 {

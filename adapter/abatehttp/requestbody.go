@@ -144,8 +144,11 @@ func readAll(ctx context.Context, r io.Reader, size, limit int64) ([]byte, error
 	}
 }
 
-// late notes that the attempt ended with err because the caller was waited for.
-func (b *requestBody) late(err error) { b.err.CompareAndSwap(nil, &err) }
+// late notes that the attempt ended with err while the caller was waited for, and returns err.
+func (b *requestBody) late(err error) error {
+	b.err.Store(&err)
+	return err
+}
 
 // failed reports whether err is what reading the caller's own body came to.
 func (b *requestBody) failed(err error) bool {

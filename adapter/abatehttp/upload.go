@@ -26,7 +26,7 @@ type upload struct {
 	since   time.Duration // the server's time runs, unless the caller is waited for
 	told    time.Duration // to
 	asks    bool          // the caller is waited for
-	cut     bool          // it was when the attempt's context ended, or the base closed the body
+	cut     bool          // it was when the body was closed
 	waits   bool          // to knows
 	slow    bool          // it has been before: to hears of it at once
 	reading *time.Timer   // of a Read that may last
@@ -116,7 +116,6 @@ func (u *upload) look() {
 func (u *upload) over() {
 	u.mu.Lock()
 	asks, body := u.asks, u.body
-	u.cut = u.cut || asks
 	u.mu.Unlock()
 	if asks {
 		body.Close()
@@ -193,7 +192,7 @@ func (u *upload) arrived(now time.Duration) {
 	}
 }
 
-// close says that the base has closed the body.
+// close says that the body is being closed.
 func (u *upload) close() {
 	if u == nil {
 		return
@@ -211,12 +210,6 @@ func (u *upload) end(err error) (waited bool) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if now := core.Now(); u.to != nil && (u.waits || u.since != u.told) {
-		if u.asks {
-			u.since = now
-		}
-		u.to.Over(now, u.since)
-	}
 	u.to = nil
 	if u.unwatch != nil {
 		u.unwatch()

@@ -107,8 +107,11 @@ func wary(kind breaker.Kind) abate.Policy {
 	return p
 }
 
+// sender makes a request of a body.
+type sender func(t *testing.T, body func() io.ReadCloser) *http.Request
+
 // uploads are requests whose bodies come slowly: once, again by GetBody, and short enough to be held.
-var uploads = map[string]func(t *testing.T, body func() io.ReadCloser) *http.Request{
+var uploads = map[string]sender{
 	"sent once": func(t *testing.T, body func() io.ReadCloser) *http.Request {
 		return newRequest(t, "POST", "http://payments.test", body())
 	},
@@ -123,8 +126,7 @@ var uploads = map[string]func(t *testing.T, body func() io.ReadCloser) *http.Req
 }
 
 // eachWire plays a test over HTTP/1.1 and HTTP/2, with each kind of upload and of circuit breaker.
-func eachWire(t *testing.T, play func(t *testing.T, h2c bool, p abate.Policy,
-	upload func(*testing.T, func() io.ReadCloser) *http.Request)) {
+func eachWire(t *testing.T, play func(t *testing.T, h2c bool, p abate.Policy, upload sender)) {
 	for _, h2c := range []bool{false, true} {
 		for name, upload := range uploads {
 			for _, kind := range []breaker.Kind{breaker.Adaptive, breaker.Thresholds} {
@@ -148,7 +150,7 @@ func TestASlowReaderIsNotASlowServer(t *testing.T) {
 		"a long pause": func() io.ReadCloser { return trickles(time.Minute, 100, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachWire(t, func(t *testing.T, h2c bool, p abate.Policy, upload func(*testing.T, func() io.ReadCloser) *http.Request) {
+			eachWire(t, func(t *testing.T, h2c bool, p abate.Policy, upload sender) {
 				p.Throttle = throttle.Config{K: 1.1}
 				p.Bulkhead = bulkhead.Config{Limit: bulkhead.AdaptiveLimit}
 				p, events := watched(p)
@@ -183,7 +185,7 @@ func TestASlowReaderIsNotASlowServer(t *testing.T) {
 
 // A server that hangs behind a slow upload is found out when it has had the attempt's time for itself.
 func TestAServerThatHangsBehindASlowUploadIsFoundOut(t *testing.T) {
-	eachWire(t, func(t *testing.T, h2c bool, p abate.Policy, upload func(*testing.T, func() io.ReadCloser) *http.Request) {
+	eachWire(t, func(t *testing.T, h2c bool, p abate.Policy, upload sender) {
 		p.MaxRetries = 0
 		p, events := watched(p)
 		g, began := guard(t, p), time.Now()
@@ -221,7 +223,8 @@ func TestAServerThatDoesNotReadIsFoundOut(t *testing.T) {
 					g, began := guard(t, p), time.Now()
 					tr := abatehttp.NewTransport(overPipes(t, h2c, func(http.ResponseWriter, *http.Request) { <-over }), g)
 					_, err := tr.RoundTrip(newRequest(t, "POST", "http://payments.test", body()))
-					if took := time.Since(began) % time.Minute; !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
+					took := time.Since(began) % time.Minute
+					if !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
 						t.Errorf("%v after %v", err, took)
 					}
 					if e := events.all(core.AttemptEnded)[0]; e.Class != abate.Failure || e.Latency != time.Second {
@@ -245,7 +248,7 @@ func (flood) Read(p []byte) (int, error) { return len(p), nil }
 func TestACallThatEndsWhileItsCallerSendsIsNoFailure(t *testing.T) {
 	for name, leaves := range map[string]bool{"its time is up": false, "its caller leaves": true} {
 		t.Run(name, func(t *testing.T) {
-			eachWire(t, func(t *testing.T, h2c bool, p abate.Policy, upload func(*testing.T, func() io.ReadCloser) *http.Request) {
+			eachWire(t, func(t *testing.T, h2c bool, p abate.Policy, upload sender) {
 				if !leaves {
 					p.Timeout = 3 * time.Second
 				}
@@ -271,7 +274,8 @@ func TestACallThatEndsWhileItsCallerSendsIsNoFailure(t *testing.T) {
 				}
 				<-body.closed
 				synctest.Wait()
-				if s := g.State(); s.Breaker.State != breaker.Closed || s.Bulkhead.InFlight != 0 || s.Bulkhead.Sending != 0 {
+				s := g.State()
+				if s.Breaker.State != breaker.Closed || s.Bulkhead.InFlight != 0 || s.Bulkhead.Sending != 0 {
 					t.Errorf("%+v", s)
 				}
 			})
