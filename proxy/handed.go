@@ -66,7 +66,7 @@ func followBody(a *answer, now time.Duration) (more bool) {
 
 // nextLook is when to look again how far the client is. The second time is soon: at the first, what reads from the
 // client has hardly begun.
-func (a *answer) nextLook(now time.Duration) time.Duration {
+func nextLook(a *answer, now time.Duration) time.Duration {
 	if a.body.kind == streamed && !a.looked {
 		a.looked = true
 		return later(now, glance/32)

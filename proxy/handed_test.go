@@ -211,7 +211,8 @@ func TestAStreamWhoseClientPausesIsNotASlowService(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			late := converseIn(ctx, t, dialGRPC(t, r.addr), "/a.B/Upload").say("a")
-			<-time.After(limit * 3 / 2)
+			pause := time.NewTimer(limit * 3 / 2)
+			<-pause.C
 			late.ends(codes.DeadlineExceeded)
 			if c := call(t, dialGRPC(t, r.addr), "/a.B/Upload", "x"); c.code != codes.OK { // there is a place
 				return fmt.Errorf("got %+v", c)
@@ -242,7 +243,8 @@ func TestAServiceThatHangsBehindAPausedStreamIsFoundOut(t *testing.T) {
 	r := start(t, single([]string{s.url}, noRetries, noEjection, fmt.Sprintf("attemptTimeout: %v", short),
 		"circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1m}"))
 	c := converse(t, dialGRPC(t, r.addr), "/a.B/Upload").say("a")
-	<-time.After(short * 3 / 2)
+	pause := time.NewTimer(short * 3 / 2)
+	<-pause.C
 	if b := r.guard().Breaker; b.State != "closed" {
 		t.Errorf("while its client pauses the breaker is %s", b.State)
 	}

@@ -104,7 +104,7 @@ func (a *answer) awaitHeadHTTP2() (*h2.Head, error) {
 		}
 		until := a.until
 		if !h.hooked || more {
-			until = min(until, a.nextLook(now))
+			until = min(until, nextLook(a, now))
 		}
 		head, err := h.s.AwaitHead(until)
 		if err == nil {

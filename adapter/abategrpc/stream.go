@@ -269,7 +269,7 @@ func (s *stream) readSettled(m any) error {
 // is up has not broken off: how long a caller wants a stream says nothing about the server.
 func (s *stream) brokeOff(t *streamTry, err error) {
 	var failure error
-	if err != io.EOF && !s.timedOut(err) {
+	if err != io.EOF && !timedOut(s, err) {
 		if o := s.judge(evidence{trailer: t.stream.Trailer()}, err); o.Class == abate.Failure || o.Class == abate.Overload {
 			failure = err
 		}

@@ -80,7 +80,7 @@ func (s *stream) open(until time.Duration) *streamTry {
 		if until < min(ends, s.limit) {
 			patience = until - core.Now()
 		}
-		s.follow(t, patience)
+		follow(s, t, patience)
 	case until < min(ends, s.limit):
 		// Not a deadline of the context: that would be the server's as well, and go on after the first message.
 		t.timer = time.AfterFunc(until-core.Now(), func() {
@@ -128,7 +128,7 @@ func (s *stream) judge(e evidence, err error) abate.Outcome {
 	if err != nil && s.ctx.Err() == context.Canceled {
 		return abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
 	}
-	if t := s.try.Load(); t != nil && err != nil && (t.paused.Load() || s.pace.pauses()) && s.timedOut(err) {
+	if t := s.try.Load(); t != nil && err != nil && (t.paused.Load() || s.pace.pauses()) && timedOut(s, err) {
 		return abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
 	}
 	o := s.out.counted(judge(s.guard, e, err))

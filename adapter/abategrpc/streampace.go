@@ -61,16 +61,16 @@ func (p *pace) since(now time.Duration) time.Duration {
 const glance = 250 * time.Millisecond
 
 // follow has the guard know of the pauses of try t, whose server has patience for its part; 0 for any. mu is held.
-func (s *stream) follow(t *streamTry, patience time.Duration) {
+func follow(s *stream, t *streamTry, patience time.Duration) {
 	t.patience = patience
 	s.pace.sent.Store(int64(core.Now()))
-	t.timer = time.AfterFunc(s.tell(t), func() {
+	t.timer = time.AfterFunc(tell(s, t), func() {
 		s.mu.Lock()
 		defer s.unlock()
 		if s.over || s.try.Load() != t {
 			return
 		}
-		if again := s.tell(t); again > 0 {
+		if again := tell(s, t); again > 0 {
 			t.timer.Reset(again)
 			return
 		}
@@ -80,7 +80,7 @@ func (s *stream) follow(t *streamTry, patience time.Duration) {
 }
 
 // tell tells the guard where try t stands. It returns when to look again, 0 if its server's time is up. mu is held.
-func (s *stream) tell(t *streamTry) (again time.Duration) {
+func tell(s *stream, t *streamTry) (again time.Duration) {
 	now := core.Now()
 	if s.pace.pauses() {
 		core.HandedOver(&s.call, now, now+2*glance)
@@ -95,6 +95,6 @@ func (s *stream) tell(t *streamTry) (again time.Duration) {
 }
 
 // timedOut reports whether err, with which try t has ended, says that the time of the call is up.
-func (s *stream) timedOut(err error) bool {
+func timedOut(s *stream, err error) bool {
 	return core.Outlived(&s.call, core.Now(), statusOf(err).Code() == codes.DeadlineExceeded)
 }
