@@ -74,6 +74,11 @@ func AnswerBegan(c *Call, now time.Duration) {
 	}
 }
 
+// Outlived reports whether an answer of c that has begun ends at now because the time of the call is up: how long a
+// caller wants a stream says nothing about the dependency, so that is no failure. timedOut is whether it ends as what
+// runs out of time does, whoever noticed first: a dependency that was told may be quicker than the caller.
+func Outlived(c *Call, now time.Duration, timedOut bool) bool { return timedOut && now >= c.deadline }
+
 // endBegun records the end of an attempt whose answer had begun.
 func endBegun(now time.Duration, c *Call, a *attemptCopy, o *Outcome, class Class) {
 	s := c.s

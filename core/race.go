@@ -28,6 +28,7 @@ type race[T any] struct {
 	limits   [MaxCopies]*attemptContext
 	timer    *hedgeTimer
 	panicked any
+	handing  *Handing // nil unless the operation hands over
 
 	// Here to save an allocation each: the context of the first attempt's first copy, what the call needs for hedges,
 	// and DoHedged's operation.
@@ -40,6 +41,9 @@ type race[T any] struct {
 func (r *race[T]) run(g *Guard) (T, Release, error) {
 	defer r.leave()
 	r.beside = &r.hedges
+	if hands(r.op) {
+		r.handing = &Handing{&r.mu, &r.Call}
+	}
 	step := r.Start(r.ctx, g)
 	for step.Action != Finish {
 		if step.Action != Attempt {
@@ -92,10 +96,10 @@ func (r *race[T]) attempt(deadline time.Duration) Step {
 	if r.round > 1 {
 		limit = new(attemptContext)
 	}
-	limit.parent, limit.deadline, limit.began = r.ctx, deadline, r.main.start
+	limit.parent, limit.deadline, limit.began = r.ctx, r.handing.ends(deadline), r.main.start
 	r.adorn(limit, 0)
 	r.limits = [MaxCopies]*attemptContext{limit}
-	s := r.sending(0)
+	s := r.handing.told(r.sending(0), deadline)
 	if delay, ok := r.HedgeDelay(r.main.start); ok {
 		r.timer = startHedgeTimer(r, r.round, delay)
 	}
@@ -143,17 +147,36 @@ func (r *race[T]) admitHedge(round int) (c int, s Sending, limit *attemptContext
 		return 0, s, nil
 	}
 	now := clock.Now()
+	if delay, early := r.early(now); early {
+		r.timer = startHedgeTimer(r, round, delay)
+		return 0, s, nil
+	}
 	c, deadline, ok := r.Hedge(now)
 	if !ok {
 		return 0, s, nil
 	}
-	limit = &attemptContext{parent: r.ctx, deadline: deadline, began: now}
+	limit = &attemptContext{parent: r.ctx, deadline: r.handing.ends(deadline), began: now}
 	r.adorn(limit, c)
 	r.limits[c] = limit
 	if delay, ok := r.HedgeDelay(now); ok {
 		r.timer = startHedgeTimer(r, round, delay)
 	}
-	return c, r.sending(c), limit
+	s = r.handing.told(r.sending(c), deadline)
+	s.Handing = nil // nobody learns when a copy is complete
+	return c, s, limit
+}
+
+// early reports whether the first copy has not been with the dependency long enough for a hedge, because its sender
+// took part of the time, and when to look again. mu is held.
+func (r *race[T]) early(now time.Duration) (again time.Duration, early bool) {
+	if r.handing == nil || r.inAir != 1 || !r.main.live {
+		return 0, false
+	}
+	delay, ok := r.HedgeDelay(now)
+	if r.main.asked&askedSends == 0 { // else it is not even complete
+		delay -= now - r.main.start
+	}
+	return delay, ok && delay > 0
 }
 
 // report tells the call how copy c ended. The report that decides the attempt ends the contexts of all other copies;

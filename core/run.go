@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"github.com/abate-go/abate/internal/clock"
 )
@@ -28,6 +29,10 @@ type Sending struct {
 	// What it answers belongs into Outcome.Below.
 	Allowance Allowance
 	Announce  bool
+	// Patience is how long the dependency may take, from when it has the request, and Handing what is told of that: for
+	// an operation that hands over, see Handing. Zero is without a limit, and nil for others.
+	Patience time.Duration
+	Handing  *Handing
 }
 
 // keep prepares the value of a failed attempt for a wait, if the operation has a method Keep for that: the value may
@@ -96,10 +101,20 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 		r.Caller = callerOf(op)
 		return r.run(g)
 	}
+	if hands(op) {
+		h := new(handingDriver)
+		h.handing.call = &h.Call
+		return drive(ctx, g, op, &h.Driver, &h.handing)
+	}
+	var d Driver
+	return drive(ctx, g, op, &d, nil)
+}
+
+// drive is Run without copies. h is nil for an operation that does not hand over.
+func drive[T any](ctx context.Context, g *Guard, op Operation[T], d *Driver, h *Handing) (T, Release, error) {
 	var (
 		v, none T
 		err     error
-		d       Driver
 	)
 	d.room = roomFor(op)
 	d.repeated(op)
@@ -123,7 +138,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 			d.limit.end()
 			v, d.limit = none, nil
 		}
-		v, err = op.Attempt(d.AttemptContext(ctx, step.Until, false), d.sending(0))
+		v, err = op.Attempt(d.AttemptContext(ctx, h.ends(step.Until), false), h.told(d.sending(0), step.Until))
 		held = true
 		step = d.AttemptDone(clock.Now(), 0, judge(d.s, ctx, op, v, err))
 		switch held = false; step.Action {

@@ -25,6 +25,7 @@ type answer struct {
 	until    time.Duration // the end of the attempt's time, reading the answer included
 	sent     bool          // a byte of the request may have reached the service
 	alone    bool          // it has no copies beside it
+	looked   bool          // how far its client is
 	head     requestHead
 	call     *core.Call    // whose only attempt it is; nil for none
 	patience time.Duration // for the service, from when it has the request; 0: without limit

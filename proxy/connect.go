@@ -37,7 +37,7 @@ func (x *exchange) connect() {
 		x.reply.status = http.StatusOK
 		x.log(nil)
 	case listed && !lists.connect.Names(host, port):
-		x.refuseConnect("guarded", http.StatusForbidden, guardedDetail(service.Service, host, port, service.Secure))
+		x.refuseConnect("guarded", http.StatusForbidden, x.guardedDetail(service.Service, host, port, service.Secure))
 	case !lists.connect.May(host, port):
 		x.refuseConnect("unlisted", http.StatusForbidden, fmt.Sprintf(
 			"outside.connect of the policy file does not have %.200q: add it if it is meant", to))
@@ -49,10 +49,13 @@ func (x *exchange) connect() {
 }
 
 // guardedDetail says how to call a service whose calls cannot be guarded in a tunnel.
-func guardedDetail(service, host string, port uint16, secure bool) string {
+func (x *exchange) guardedDetail(service, host string, port uint16, secure bool) string {
 	how := "send the request itself, without CONNECT"
-	if secure {
+	switch {
+	case secure:
 		how = fmt.Sprintf("ask for http://%s/ without TLS instead of https, and the proxy speaks TLS to the service", host)
+	case x.req.client.multiplexed():
+		how += ", or ask for the tunnel over HTTP/1.1, where what is in it is read and guarded"
 	}
 	return fmt.Sprintf("%s belongs to service %s, which a tunnel would go past: %s; or add %q to outside.connect of the "+
 		"policy file, without a *", host, service, how, net.JoinHostPort(host, strconv.Itoa(int(port))))

@@ -43,7 +43,7 @@ func (p *bodyProgress) since(now time.Duration) time.Duration {
 
 // followBody gives an attempt whose client is still sending its time anew, and has the guard know. The time of the call
 // ends it all the same. It reports whether there is more to follow. The client of a gRPC call that does not go on may
-// be waiting for a message: the time of its attempt begins anew with each piece, see awaitHeadHTTP2.
+// be waiting for a message, or have none: nobody can tell, so that is its time too.
 func followBody(a *answer, now time.Duration) (more bool) {
 	p, streams := handed(a)
 	if !streams {
@@ -51,7 +51,7 @@ func followBody(a *answer, now time.Duration) (more bool) {
 	}
 	since := p.since(now)
 	date(a, since)
-	if a.patience > 0 && !a.req.rpc {
+	if a.patience > 0 {
 		a.until = max(a.until, min(a.callEnd, later(since, a.patience)))
 	}
 	switch {
@@ -62,6 +62,16 @@ func followBody(a *answer, now time.Duration) (more bool) {
 		core.HandedOver(a.call, now, since)
 	}
 	return !p.whole
+}
+
+// nextLook is when to look again how far the client is. The second time is soon: at the first, what reads from the
+// client has hardly begun.
+func nextLook(a *answer, now time.Duration) time.Duration {
+	if a.body.kind == streamed && !a.looked {
+		a.looked = true
+		return later(now, glance/32)
+	}
+	return later(now, glance)
 }
 
 // tellHandedOver has the guard know when the service had the request of an attempt that has ended, or whose answer has

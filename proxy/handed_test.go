@@ -183,3 +183,76 @@ func TestAStreamThatOutlivesItsTimeIsNoFailure(t *testing.T) {
 		})
 	}
 }
+
+// A gRPC client that pauses before it has sent all may have nothing to say yet. How long it likes to is not in the
+// attempt's time, is no latency and no silence; and if its own time is up meanwhile, that is nobody's failure.
+func TestAStreamWhoseClientPausesIsNotASlowService(t *testing.T) {
+	t.Parallel() // it waits
+	s := serveGRPC(t, func(c *rpc) error {
+		n := 0
+		for ; ; n++ {
+			if _, err := c.receive(); errors.Is(err, io.EOF) {
+				return c.send(fmt.Sprint(n))
+			} else if err != nil {
+				return err
+			}
+		}
+	})
+	for _, kind := range []string{"{kind: adaptive}", "{failureThreshold: 1, slowCallDurationThreshold: LIMIT, " +
+		"slowCallRateThreshold: 0.01, minimumNumberOfCalls: 1, waitDurationInOpenState: 1m}"} {
+		withLimits(t, func(limit time.Duration) error {
+			kind := strings.ReplaceAll(kind, "LIMIT", limit.String())
+			r := start(t, single([]string{s.url}, noRetries, noEjection, fmt.Sprintf("attemptTimeout: %v", limit),
+				"circuitBreaker: "+kind, "bulkhead: {limit: adaptive}"))
+			calls := make([]*conversation, 20)
+			for i := range calls {
+				calls[i] = converse(t, dialGRPC(t, r.addr), "/a.B/Upload").say("a")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			late := converseIn(ctx, t, dialGRPC(t, r.addr), "/a.B/Upload").say("a")
+			pause := time.NewTimer(limit * 3 / 2)
+			<-pause.C
+			late.ends(codes.DeadlineExceeded)
+			if c := call(t, dialGRPC(t, r.addr), "/a.B/Upload", "x"); c.code != codes.OK { // there is a place
+				return fmt.Errorf("got %+v", c)
+			}
+			for _, c := range calls {
+				if err := c.say("b").CloseSend(); err != nil {
+					return err
+				}
+				var got []byte
+				if err := c.RecvMsg(&got); err != nil || string(got) != "2" {
+					return fmt.Errorf("%q, %v", got, err)
+				}
+			}
+			if b := r.guard().Breaker; b.State != "closed" || b.Openings != 0 {
+				return fmt.Errorf("the breaker is %s after %d openings", b.State, b.Openings)
+			}
+			return nil
+		})
+	}
+}
+
+// A service that hangs when the client of a gRPC stream has sent all has the attempt's time, and is found out.
+func TestAServiceThatHangsBehindAPausedStreamIsFoundOut(t *testing.T) {
+	t.Parallel() // it waits
+	over := make(chan struct{})
+	s := serveGRPC(t, func(c *rpc) error { <-over; return nil })
+	t.Cleanup(func() { close(over) }) // before the service waits for those that it serves
+	r := start(t, single([]string{s.url}, noRetries, noEjection, fmt.Sprintf("attemptTimeout: %v", short),
+		"circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1m}"))
+	c := converse(t, dialGRPC(t, r.addr), "/a.B/Upload").say("a")
+	pause := time.NewTimer(short * 3 / 2)
+	<-pause.C
+	if b := r.guard().Breaker; b.State != "closed" {
+		t.Errorf("while its client pauses the breaker is %s", b.State)
+	}
+	if err := c.say("b").CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	c.ends(codes.DeadlineExceeded)
+	if b := r.guard().Breaker; b.State != "open" {
+		t.Errorf("the breaker is %s", b.State)
+	}
+}

@@ -197,13 +197,15 @@ func (f *feed) replayable() bool { return f.replay.Load() && !f.committed.Load()
 
 var errSentOnce = errors.New("the request is too long to be sent again")
 
-// late is upload.late. The client of a gRPC call may itself be waiting for a message.
+// late is upload.late. The client of a gRPC call may be slow as long as it likes: its body has not failed.
 func (f *feed) late() bool {
-	if f.body.req.rpc || !f.asking.Load() {
+	if !f.asking.Load() {
 		return false
 	}
-	var err error = errSlowBody
-	f.failure.CompareAndSwap(nil, &err)
+	if !f.body.req.rpc {
+		var err error = errSlowBody
+		f.failure.CompareAndSwap(nil, &err)
+	}
 	return true
 }
 

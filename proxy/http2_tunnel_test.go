@@ -137,6 +137,29 @@ func TestStreamIsATunnelToo(t *testing.T) {
 	}
 }
 
+// What is in a tunnel of HTTP/2 nobody reads, so there is none to a service: the answer says how to call it.
+func TestATunnelOfHTTP2ToAServiceSaysWhatToDo(t *testing.T) {
+	s := echo(t)
+	c := start(t, single([]string{s.url})).h2(1 << 20)
+	c.request(1, 0, ":method", "CONNECT", ":authority", strings.TrimPrefix(s.url, "http://"))
+	if status, _ := c.status(1); status != "403" {
+		t.Fatalf("status %s", status)
+	}
+	said := ""
+	c.frames(func(kind, flags byte, stream uint32, payload []byte) bool {
+		if kind == 0 && stream == 1 {
+			said += string(payload)
+		}
+		return flags&1 == 0
+	})
+	for _, want := range []string{"belongs to service s", "send the request itself, without CONNECT", "over HTTP/1.1",
+		"outside.connect"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it says %s, and not %q", said, want)
+		}
+	}
+}
+
 // extending is a service that speaks HTTP/2 alone, and sends back what comes in a WebSocket.
 func extending(t *testing.T, announce bool, heads chan<- string) (url string) {
 	s := rawUpstream(t, func(nc net.Conn, _ int) {

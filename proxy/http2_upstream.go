@@ -93,23 +93,18 @@ func (a *answer) beginHTTP2() error {
 	}
 }
 
-// awaitHeadHTTP2 waits for the next head. While the client of a gRPC call goes on sending, the time that the attempt
-// has begins anew with every piece: the service may have nothing to say before it has all.
+// awaitHeadHTTP2 waits for the next head.
 func (a *answer) awaitHeadHTTP2() (*h2.Head, error) {
 	h := &a.h2
 	for {
 		now := core.Now()
 		more := followBody(a, now)
-		end := a.until
-		if f := a.body.feed; f != nil && a.req.rpc && end != core.NoDeadline {
-			end = max(end, min(a.req.limit, later(time.Duration(f.lastAt.Load()), end-h.began)))
-		}
-		if now >= end {
+		if now >= a.until {
 			return nil, &timeLimitError{"no answer"}
 		}
-		until := end
+		until := a.until
 		if !h.hooked || more {
-			until = min(until, later(now, glance))
+			until = min(until, nextLook(a, now))
 		}
 		head, err := h.s.AwaitHead(until)
 		if err == nil {

@@ -78,16 +78,13 @@ func (g *guardedCall) judgeDelivered(a *answer) (o abate.Outcome) {
 	return o
 }
 
-// outlived reports whether an answer of gRPC that has begun ended because the time of its call was up, whoever noticed
-// first.
+// outlived reports whether an answer of gRPC that has begun ended because the time of its call was up.
 func (g *guardedCall) outlived(a *answer) bool {
-	switch {
-	case core.Now() < g.req.limit:
-		return false
-	case a.broke == nil:
-		return a.verdict.known && a.verdict.code == hops.DeadlineExceeded
+	late := a.verdict.known && a.verdict.code == hops.DeadlineExceeded
+	if a.broke != nil {
+		late = timedOut(a.broke) || a.overdue(a.broke)
 	}
-	return timedOut(a.broke) || a.overdue(a.broke)
+	return core.Outlived(&g.machine, core.Now(), late)
 }
 
 func (g *guardedCall) judgeRPC(a *answer, again bool) abate.Outcome {

@@ -193,11 +193,13 @@ func TestADrainAnswersWhatHasCome(t *testing.T) {
 	}
 }
 
-// gRPC calls have no end that can be foreseen, but the head of their answers has to come in time.
+// gRPC calls have no end that can be foreseen, but the head of their answers has to come in time once the client has
+// sent all.
 func TestAGRPCServiceThatHangsHasTheAttemptsTime(t *testing.T) {
 	url := h2c.serve(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	r := start(t, single([]string{url}, noRetries, "attemptTimeout: "+short.String()))
-	req, _ := grpcRequest(t, r)
+	req, send := grpcRequest(t, r)
+	send.Close()
 	b := begin(t, h2c.client(t), req)
 	if code := b.head().Header.Get("Grpc-Status"); code != "4" { // DEADLINE_EXCEEDED
 		t.Errorf("status %q: %v", code, b.resp.Header)

@@ -21,7 +21,7 @@ func (a *answer) read() error {
 		if now >= a.until {
 			return &timeLimitError{"no answer"}
 		}
-		c.setReadDeadline(r.plane.clock, now, min(a.until, later(now, glance)))
+		c.setReadDeadline(r.plane.clock, now, min(a.until, nextLook(a, now)))
 		n, err := c.nc.Read(c.in.space())
 		if c.in.w += n; n > 0 {
 			return nil

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -24,7 +23,9 @@ import (
 //
 // For the guard the call ends, as a success, when the first message that comes back is read: the time to the first
 // answer is what it learns, and a stream that lasts an hour holds no place of a bulkhead. A stream that fails after
-// that is a failure for the circuit breaker, once, when that is read. From there on attemptTimeout is over. The
+// that is a failure for the circuit breaker, once, when that is read. From there on attemptTimeout is over. In a stream
+// of requests with one answer, the time in which the caller sends nothing and has not closed it is the caller's, and
+// counts for nobody; if the time of the call is up by then, that is nobody's failure. The
 // policy's timeout is the deadline of the whole stream, as that of a service config is, and the server hears of it; a
 // stream that may go on for longer needs a guard without one, and one that may stay silent for long a guard without
 // attemptTimeout. A stream that ends before its first message is judged by its status. Streams are never hedged.
@@ -43,6 +44,7 @@ func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 	}
 	s := &stream{client: c, method: m, guard: g, ctx: ctx, streamer: streamer, desc: desc, conn: conn}
 	s.changed.L = &s.mu
+	s.pace.uploads = desc.ClientStreams && !desc.ServerStreams
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
@@ -66,6 +68,7 @@ type stream struct {
 	options  []grpc.CallOption
 	onFinish []func(error)
 	out      outgoing
+	pace     pace
 	again    bool          // the stream may be repeated
 	limit    time.Duration // the end of the caller's own time
 	ends     time.Duration // the end of the policy's timeout, if that is earlier; else NoDeadline
@@ -123,7 +126,9 @@ func (s *stream) SendMsg(m any) error {
 		t = s.try.Load()
 		s.mu.Unlock()
 	}
+	s.pace.begins()
 	err := t.stream.SendMsg(m)
+	s.pace.ends()
 	switch {
 	case err == nil:
 		return nil
@@ -207,6 +212,7 @@ func (s *stream) ended() bool {
 func (s *stream) CloseSend() error {
 	s.mu.Lock()
 	s.closed = true
+	s.pace.close()
 	t := s.try.Load()
 	s.mu.Unlock()
 	return t.stream.CloseSend()
@@ -263,8 +269,7 @@ func (s *stream) readSettled(m any) error {
 // is up has not broken off: how long a caller wants a stream says nothing about the server.
 func (s *stream) brokeOff(t *streamTry, err error) {
 	var failure error
-	outlived := statusOf(err).Code() == codes.DeadlineExceeded && core.Now() >= min(s.limit, s.ends)
-	if err != io.EOF && !outlived {
+	if err != io.EOF && !timedOut(s, err) {
 		if o := s.judge(evidence{trailer: t.stream.Trailer()}, err); o.Class == abate.Failure || o.Class == abate.Overload {
 			failure = err
 		}

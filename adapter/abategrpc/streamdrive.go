@@ -26,7 +26,7 @@ func (s *stream) begin() error {
 		until = now + time.Until(t)
 	}
 	s.limit, s.ends = until, core.NoDeadline
-	if own := s.guard.Describe().Timeout; own > 0 && own < until-now {
+	if own := s.guard.Describe().Timeout; own > 0 && now+own < until {
 		s.ends = now + own
 	}
 	if s.out.earlier > 0 {
@@ -69,12 +69,19 @@ func (s *stream) open(until time.Duration) *streamTry {
 	allowance, tell := s.call.Delegate(0)
 	t.told, t.left = tell, allowance.Left
 	ends := s.ends
-	if !s.desc.ServerStreams && until < s.limit { // its first message is its end
+	if !s.desc.ServerStreams && !s.pace.uploads && until < s.limit { // its first message is its end
 		ends = until
 	}
 	ctx, cancel := s.lasting(ends)
 	t.cancel = cancel
-	if until < min(ends, s.limit) {
+	switch {
+	case s.pace.uploads:
+		patience := time.Duration(0)
+		if until < min(ends, s.limit) {
+			patience = until - core.Now()
+		}
+		follow(s, t, patience)
+	case until < min(ends, s.limit):
 		// Not a deadline of the context: that would be the server's as well, and go on after the first message.
 		t.timer = time.AfterFunc(until-core.Now(), func() {
 			t.late.Store(true)
@@ -121,6 +128,9 @@ func (s *stream) judge(e evidence, err error) abate.Outcome {
 	if err != nil && s.ctx.Err() == context.Canceled {
 		return abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
 	}
+	if t := s.try.Load(); t != nil && err != nil && (t.paused.Load() || s.pace.pauses()) && timedOut(s, err) {
+		return abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	}
 	o := s.out.counted(judge(s.guard, e, err))
 	o.NoRetry = o.NoRetry || s.sent.lost
 	return o
@@ -131,7 +141,11 @@ func (s *stream) report(t *streamTry, o abate.Outcome) core.Step {
 	if t.number > 1 && s.client.Observer != nil {
 		s.client.Observer.RetryAttempt(s.method.name, hops.Code(statusOf(o.Err).Code()).String())
 	}
-	return s.call.AttemptDone(core.Now(), 0, o)
+	now := core.Now()
+	if s.pace.uploads {
+		core.HandedOver(&s.call, now, s.pace.since(now))
+	}
+	return s.call.AttemptDone(now, 0, o)
 }
 
 // arrived is told that the first message has come back: the call has succeeded.
@@ -239,6 +253,7 @@ func (s *stream) broken(err error) {
 // this.
 func (s *stream) closedBelow(t *streamTry, err error) {
 	t.ending = err
+	t.paused.Store(s.pace.pauses())
 	t.closed.Store(true)
 	//lint:ignore SA1019 there is no other way to know that the caller has closed the connection
 	closing := errors.Is(err, grpc.ErrClientConnClosing)

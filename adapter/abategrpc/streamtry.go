@@ -24,7 +24,10 @@ type streamTry struct {
 	ending  error       // with this, if closed
 	late    atomic.Bool // its time was up before the first message
 	timer   *time.Timer
-	cancel  context.CancelFunc
+	// patience is how long the server may take for its part of a stream of requests; 0: without limit.
+	patience time.Duration
+	paused   atomic.Bool // it was the caller who was waited for when grpc-go ended it
+	cancel   context.CancelFunc
 }
 
 // end lets go what the try holds. It may be called more than once.

@@ -166,10 +166,16 @@ func (c *call) Attempt(ctx context.Context, s core.Sending) (*http.Response, err
 	} else {
 		a = new(attempt)
 	}
-	body, err := c.content.copy(ctx, c.source, n)
+	var u *upload
+	if c.Hands() {
+		u, ctx = follow(ctx, s)
+	}
+	body, err := c.content.copy(ctx, c.source, n, u)
 	if err != nil {
+		u.end(err)
 		return nil, c.bodyError(err, n)
 	}
+	u.begin(ctx, body, c.content.buffered != nil)
 	watched := a.watch.begin(ctx)
 	a.request = *c.source.WithContext(watched)
 	a.request.Body = body
@@ -183,6 +189,10 @@ func (c *call) Attempt(ctx context.Context, s core.Sending) (*http.Response, err
 		sendOnce(&a.request)
 	}
 	resp, err := c.transport.base().RoundTrip(&a.request)
+	if u.end(err) && err != nil && ctx.Err() != nil && !u.late.Load() { // it ended while the caller was waited for
+		err = c.content.late(ctx.Err())
+		err = c.bodyError(err, n)
+	}
 	hidden, unsent := a.watch.end(err)
 	if hidden > 0 {
 		c.transport.noteHidden(c.guard, hidden)
@@ -233,6 +243,9 @@ func (c *call) repeats(unsent bool) bool {
 
 // MayHedge reports whether two copies may be on their way at once.
 func (c *call) MayHedge() bool { return c.hedged }
+
+// Hands reports whether the body may take its time to come: see upload.
+func (c *call) Hands() bool { return c.content.comes(c.request) }
 
 // finish makes the end of the call what a RoundTripper returns.
 func (c *call) finish(resp *http.Response, release core.Release, err error) (*http.Response, error) {

@@ -57,11 +57,12 @@ func (b *requestBody) replayable() bool { return b.stream == nil }
 var errNoCopy = errors.New(
 	"abatehttp: no hedge: the request's body is still being read, or too long to be held in memory")
 
-// copy returns the body of attempt n of req. The first attempt takes the caller's own, and is the one that reads it
-// into memory; that ends with ctx.
-func (b *requestBody) copy(ctx context.Context, req *http.Request, n int) (io.ReadCloser, error) {
+// copy returns the body of attempt n of req, which u follows. The first attempt takes the caller's own, and is the one
+// that reads it into memory; that ends with ctx.
+func (b *requestBody) copy(ctx context.Context, req *http.Request, n int, u *upload) (io.ReadCloser, error) {
 	if b.hold > 0 {
 		if n == 1 {
+			u.wait()
 			if err := b.fill(ctx, req); err != nil {
 				b.err.Store(&err)
 				return nil, err
@@ -74,12 +75,12 @@ func (b *requestBody) copy(ctx context.Context, req *http.Request, n int) (io.Re
 	case b.buffered != nil:
 		return io.NopCloser(bytes.NewReader(b.buffered)), nil
 	case b.stream != nil:
-		b.stream.again()
+		b.stream.again(u)
 		return b.stream, nil
 	case req.GetBody == nil || req.Body == nil || req.Body == http.NoBody:
 		return req.Body, nil
 	case n == 1:
-		return b.watched(req.Body), nil
+		return b.watched(req.Body, u), nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +88,7 @@ func (b *requestBody) copy(ctx context.Context, req *http.Request, n int) (io.Re
 	if err != nil {
 		return nil, err
 	}
-	return b.watched(body), nil
+	return b.watched(body, u), nil
 }
 
 // fill reads the body. If more than hold bytes come, it is a stream again, with a head start.
@@ -143,6 +144,12 @@ func readAll(ctx context.Context, r io.Reader, size, limit int64) ([]byte, error
 	}
 }
 
+// late notes that the attempt ended with err while the caller was waited for, and returns err.
+func (b *requestBody) late(err error) error {
+	b.err.Store(&err)
+	return err
+}
+
 // failed reports whether err is what reading the caller's own body came to.
 func (b *requestBody) failed(err error) bool {
 	cause := b.err.Load()
@@ -158,16 +165,19 @@ type stream struct {
 	read   atomic.Bool // something of it
 	closed atomic.Bool
 	err    *atomic.Pointer[error]
+	upload atomic.Pointer[upload] // of the attempt; it may hold nil
 
 	mu   sync.Mutex
 	owed bool // a Close that rest has not been told of
 	over bool // no further attempt will come
+	shut bool // rest has been closed
 }
 
-// again begins another attempt.
-func (s *stream) again() {
+// again begins another attempt, which u follows.
+func (s *stream) again(u *upload) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.upload.Store(u)
 	s.owed = false
 	s.closed.Store(false)
 }
@@ -178,7 +188,7 @@ func (s *stream) last() {
 	defer s.mu.Unlock()
 	s.over = true
 	if s.owed {
-		s.owed = false
+		s.owed, s.shut = false, true
 		s.rest.Close()
 	}
 }
@@ -187,11 +197,13 @@ func (b *requestBody) watch(body io.ReadCloser) *stream { return &stream{rest: b
 
 // watched is watch, except for bodies that cannot fail: net/http sends those in one write with the header, if it sees
 // what they are.
-func (b *requestBody) watched(body io.ReadCloser) io.ReadCloser {
+func (b *requestBody) watched(body io.ReadCloser, u *upload) io.ReadCloser {
 	if body == nil || body == http.NoBody || inMemory(body) {
 		return body
 	}
-	return b.watch(body)
+	s := b.watch(body)
+	s.upload.Store(u)
+	return s
 }
 
 // nopClosers are the types of what io.NopCloser returns.
@@ -226,7 +238,10 @@ func (s *stream) Read(p []byte) (int, error) {
 		s.prefix = s.prefix[n:]
 		return n, nil
 	}
+	u := s.upload.Load()
+	u.read()
 	n, err := s.rest.Read(p)
+	u.got()
 	if err != nil && err != io.EOF && !s.closed.Load() {
 		s.err.Store(&err)
 	}
@@ -235,11 +250,14 @@ func (s *stream) Read(p []byte) (int, error) {
 
 func (s *stream) Close() error {
 	s.closed.Store(true)
+	s.upload.Load().close()
 	s.mu.Lock()
-	if s.owed = !s.over && !s.read.Load(); s.owed {
-		s.mu.Unlock()
-		return nil
-	}
+	s.owed = !s.over && !s.read.Load()
+	closes := !s.owed && !s.shut
+	s.shut = s.shut || closes
 	s.mu.Unlock()
-	return s.rest.Close()
+	if closes {
+		return s.rest.Close()
+	}
+	return nil
 }

@@ -66,17 +66,17 @@ func stuck(req *http.Request) (*http.Response, error) {
 }
 
 func TestHangingRequestBodyEndsWithTheCall(t *testing.T) {
-	timed, attemptTimed := eager(), eager()
+	timed, both := eager(), eager()
 	timed.Timeout = time.Second
-	attemptTimed.AttemptTimeout = time.Second
+	both.Timeout, both.AttemptTimeout = time.Second, 300*time.Millisecond
 	for name, c := range map[string]struct {
 		policy abate.Policy
 		leaves bool
 		want   error
 	}{
-		"the caller leaves":             {eager(), true, context.Canceled},
-		"the call's time is up":         {timed, false, abate.ErrDeadline},
-		"the first attempt's is, so is": {attemptTimed, false, abate.ErrDeadline}, // the body has gone with it
+		"the caller leaves":         {eager(), true, context.Canceled},
+		"the call's time is up":     {timed, false, abate.ErrDeadline},
+		"an attempt's never begins": {both, false, abate.ErrDeadline},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,8 @@ func TestHangingRequestBodyEndsWithTheCall(t *testing.T) {
 	}
 }
 
-func TestTimeLimitsCoverTheReadingOfTheBody(t *testing.T) {
+// The time of the call covers the reading of the body, that of an attempt begins when it is there.
+func TestOnlyTheCallsTimeCoversTheReadingOfTheBody(t *testing.T) {
 	call, attempt := eager(), eager()
 	call.MaxRetries, attempt.MaxRetries = 1, 1
 	call.Timeout = time.Second
@@ -118,7 +119,8 @@ func TestTimeLimitsCoverTheReadingOfTheBody(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy abate.Policy
 		want   time.Duration
-	}{"timeout": {call, time.Second}, "attemptTimeout": {attempt, 2 * time.Second}} {
+		left   string
+	}{"timeout": {call, time.Second, "100"}, "attemptTimeout": {attempt, 2900 * time.Millisecond, "1000"}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var left []string
@@ -132,7 +134,7 @@ func TestTimeLimitsCoverTheReadingOfTheBody(t *testing.T) {
 				if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != c.want {
 					t.Errorf("error %v after %v, want %v", err, time.Since(begin), c.want)
 				}
-				if left[0] != "100" || len(left) == 2 && left[1] != "1000" {
+				if left[0] != c.left || len(left) == 2 && left[1] != "1000" {
 					t.Errorf("time left %v", left)
 				}
 			})
@@ -269,7 +271,7 @@ func TestNoHedgeIsSentBeforeItsBodyIsThere(t *testing.T) {
 		class   abate.Class   // of the hedge
 		sent    int
 	}{
-		"still being read":  {"content", 1500 * time.Millisecond, abate.Ignored, 1},
+		"still being read":  {"content", 1500 * time.Millisecond, abate.Success, 2}, // it waits until the body is there
 		"too long to hold":  {strings.Repeat("a", 100<<10), 0, abate.Ignored, 1},
 		"there and waiting": {"content", 500 * time.Millisecond, abate.Success, 2},
 	} {

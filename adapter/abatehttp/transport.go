@@ -32,10 +32,13 @@ type Transport struct {
 	// policy that retries or hedges, in requests that may be repeated. A longer body is sent once, as a stream. Zero
 	// means 64 KiB; a negative number means never to hold a body.
 	//
-	// Such a body is read by the first attempt, within its permits and time limits: a call that is refused does not read
-	// it, and one whose body fails or comes too late ends without a retry and is not held against the server. No hedge
-	// is sent while it is being read. When the time is up, the body is closed; if its Read does not end by that, as under
-	// io.NopCloser, the goroutine that reads it stays until it does.
+	// Such a body is read by the first attempt, within its permits and the time of the call: a call that is refused does
+	// not read it, and one whose body fails or comes too late ends without a retry and is not held against the server.
+	// No hedge is sent while it is being read. When the time is up, the body is closed; if its Read does not end by that,
+	// as under io.NopCloser, the goroutine that reads it stays until it does.
+	//
+	// While the Read of any body lasts, the time is the caller's: the time limit of the attempt, its latency and the
+	// circuit breaker's clock begin anew with each piece. What the server does not take is the server's time.
 	MaxBufferedBody int64
 
 	// OmitHeaders leaves out the request headers that tell the server the attempt's number, the time left for it and

@@ -14,8 +14,8 @@ var machines = []string{"core", "inbound"}
 // drivers are the files of machines that may read the clock, start timers and goroutines. Every other file of them, and
 // all of policy/, only decides.
 var drivers = []string{
-	"core/admit.go", "core/clock.go", "core/context.go", "core/do.go", "core/guards.go", "core/leash.go", "core/loser.go",
-	"core/race.go", "core/run.go", "inbound/arrivalasks.go",
+	"core/admit.go", "core/clock.go", "core/context.go", "core/do.go", "core/guards.go", "core/handing.go",
+	"core/leash.go", "core/loser.go", "core/race.go", "core/run.go", "inbound/arrivalasks.go",
 }
 
 // decided are the packages of ours that the state machines may import. The drivers have more. What the state machines
