@@ -49,7 +49,7 @@ func (d *door) serve() error {
 		case err == nil:
 			pause = 0
 			d.takeSlot()
-			d.lobby.hosts.receive(guest{d, nc})
+			d.lobby.hosts.receive(guest{door: d, nc: nc})
 		case d.draining.Load():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -93,8 +93,7 @@ func (d *door) remove() {
 // welcome takes a new client.
 func (d *door) welcome(nc net.Conn) {
 	l, p := d.lobby, d.lobby.plane
-	defer l.freeSlot()
-	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining,
+	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining, anew: true,
 		sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc},
 		from: origin{listen: d.name, service: d.service}}
 	c.from.of(nc)
@@ -112,30 +111,51 @@ func (d *door) welcome(nc net.Conn) {
 		config := secure.value.Load()
 		if config == nil { // no certificate could be read yet
 			nc.Close()
+			l.freeSlot()
 			return
 		}
 		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, config.config), true
 	}
 	l.enter(c)
-	defer l.leave(c)
-	defer c.from.herald.leave()
+	d.attend(c)
+}
+
+// attend serves a client from its first byte on, or from the one that ended its rest, until it goes or rests.
+func (d *door) attend(c *clientConn) {
+	rests := false
+	defer func() {
+		if rests {
+			go d.lobby.hosts.rest(d, c)
+			return
+		}
+		c.from.herald.leave()
+		d.lobby.leave(c)
+		d.lobby.freeSlot()
+	}()
 	defer c.contain()
+	if c.rested || d.begin(c) {
+		rests = c.serve()
+	}
+}
+
+// begin does what comes before the first request. It is false if none follows.
+func (d *door) begin(c *clientConn) bool {
 	if announces := d.announces.Load(); announces != nil && (*announces)(c.from.peer) && !c.isAnnounced() ||
-		secure != nil && !c.handshake() {
+		c.from.tls && !c.handshake() {
 		c.sock.nc.Close()
-		return
+		return false
 	}
 	if d.redirects && !(redirected{c}).findOriginal() {
 		c.sock.nc.Close()
-		return
+		return false
 	}
 	if d.redirects && (redirected{c}).passRaw() {
 		if !c.handedOver {
 			c.close()
 		}
-		return
+		return false
 	}
-	c.serve()
+	return true
 }
 
 // of notes what a connection itself tells of where it comes from.

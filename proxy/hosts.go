@@ -9,10 +9,18 @@ import (
 // collection on.
 const mostSpare = 128
 
-// guest is a client that has been accepted, and where.
+// guest is a client that has been accepted, and where, or one that has rested.
 type guest struct {
-	door *door
-	nc   net.Conn
+	door   *door
+	nc     net.Conn
+	rested *clientConn
+}
+
+// rest waits until a client that is idle goes on. Goroutines that have served requests have stacks of 8 KB, which do not
+// become small again: this one has the smallest that there is.
+func (h *hosts) rest(d *door, c *clientConn) {
+	c.rest()
+	h.receive(guest{door: d, rested: c})
 }
 
 // hosts are the goroutines that serve clients, one each. One whose client has gone serves the next: its stack has
@@ -35,7 +43,11 @@ func (h *hosts) receive(g guest) {
 // serve serves a guest, and those after it until there are more goroutines like this one than are kept.
 func (h *hosts) serve(g guest) {
 	for {
-		g.door.welcome(g.nc)
+		if g.rested != nil {
+			g.door.attend(g.rested)
+		} else {
+			g.door.welcome(g.nc)
+		}
 		g = guest{}
 		if h.spare.Add(1) > mostSpare {
 			h.spare.Add(-1)
