@@ -14,7 +14,7 @@ import (
 // clientSocket is the bytes of a client's connection: what is read of them and not used yet, and until when reads and
 // writes wait.
 type clientSocket struct {
-	clock instant
+	clock *instant
 	stall time.Duration // StallTimeout
 	nc    net.Conn
 	tcp   *net.TCPConn    // nc, if it is one

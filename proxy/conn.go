@@ -251,11 +251,11 @@ func (c *clientConn) readFirst() error {
 }
 
 // restAfter is how long a client has been silent when its connection is put to rest.
-var restAfter = time.Second
+var restAfter = 100 * time.Millisecond
 
 // beginRest has the connection rest. It still waits, and may be dismissed: whoever does that wakes it.
 func (c *clientConn) beginRest() error {
-	c.rested = true
+	c.rested, c.body.decoder = true, nil
 	c.sock.in.release()
 	c.waiting.Store(max(int64(c.idle), 1))
 	return errRests

@@ -32,6 +32,7 @@ type door struct {
 	// service is whose calls come in here alone; redirects has the firewall send connections here.
 	service   string
 	redirects bool
+	bounds    bool // its listener has the kernel bound what clients do not take
 }
 
 // isLost reports whether the file of the door's Unix socket has gone.
@@ -43,6 +44,7 @@ func (d *door) isLost() bool {
 // serve takes clients until the door is closed, and returns nil then.
 func (d *door) serve() error {
 	defer d.l.Close()
+	d.bounds = untaken.BoundAccepted(d.l, d.lobby.plane.config.StallTimeout)
 	for pause := time.Duration(0); ; {
 		nc, err := d.l.Accept()
 		switch {
@@ -94,7 +96,7 @@ func (d *door) remove() {
 func (d *door) welcome(nc net.Conn) {
 	l, p := d.lobby, d.lobby.plane
 	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining, anew: true,
-		sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc},
+		sock: clientSocket{clock: &p.clock, stall: p.config.StallTimeout, nc: nc},
 		from: origin{listen: d.name, service: d.service}}
 	c.from.of(nc)
 	c.out.sock, c.body.sock = &c.sock, &c.sock
@@ -104,7 +106,9 @@ func (d *door) welcome(nc net.Conn) {
 		c.sock.raw, _ = socket.SyscallConn()
 	}
 	c.sock.lends.over(nc, c.sock.raw)
-	untaken.Bound(nc, p.config.StallTimeout)
+	if !d.bounds {
+		untaken.Bound(nc, p.config.StallTimeout)
+	}
 	secure := d.secure.Load()
 	if secure != nil {
 		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.raw}, nil, nil
@@ -162,9 +166,7 @@ func (d *door) begin(c *clientConn) bool {
 func (o *origin) of(nc net.Conn) {
 	o.source, o.dst = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
 	o.peer = o.source.Addr()
-	if o.self = o.dst.String(); !o.dst.IsValid() {
-		o.self = nc.LocalAddr().String()
-	}
+	o.self = o.dst
 }
 
 // handshake begins TLS with a client, who has as long for it as for the head of a request.

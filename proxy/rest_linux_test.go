@@ -29,7 +29,6 @@ func connect(t *testing.T, addr string) socket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { syscall.Close(fd) })
 	return socket(fd)
 }
 
@@ -54,7 +53,12 @@ func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
 	const clients = 1000
 	s := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("ok")) })
 	r := start(t, single([]string{s.url}))
-	var first []socket
+	first, all := make([]socket, 0, clients), make([]socket, 0, clients)
+	defer func() {
+		for _, c := range append(first, all...) {
+			syscall.Close(int(c))
+		}
+	}()
 	for range clients / 4 { // so that there are as many spare goroutines before as after
 		c := connect(t, r.addr)
 		c.ask(t)
@@ -67,7 +71,6 @@ func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
 	eventually(t, "all have gone", func() bool { return r.proxy.Clients() == 0 })
 	s.forgetRequests()
 	before := heapAndStacks()
-	var all []socket
 	for range clients {
 		c := connect(t, r.addr)
 		c.ask(t)
@@ -77,7 +80,6 @@ func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
 		eventually(t, "all rest", func() bool { return resting() == clients })
 		s.forgetRequests()
 		each := (heapAndStacks() - before) / clients
-		t.Logf("%d bytes for each idle connection", each)
 		if each > mostIdle && !raceDetector {
 			t.Errorf("%d bytes for each idle connection, the %d. time", each, n+1)
 		}
