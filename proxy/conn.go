@@ -40,6 +40,7 @@ type clientConn struct {
 	last       bool                    // no request follows on this connection
 	anew       bool                    // it begins, or the inside of a tunnel that it has become: with what the client likes
 	rested     bool                    // in this wait for a request
+	perch      int32                   // where it rested last; of the roost
 }
 
 // contain keeps a panic to the connection it happened on.
@@ -221,7 +222,6 @@ func (c *clientConn) fill(began time.Duration) error {
 		case now >= until:
 			return io.EOF
 		case now >= rest:
-			c.sock.setReadDeadline(now, until)
 			return c.beginRest()
 		}
 		c.sock.setReadDeadline(now, min(until, rest))
@@ -261,8 +261,14 @@ func (c *clientConn) beginRest() error {
 	return errRests
 }
 
-// rest waits for the next byte of a client, and for nothing else, so that a small stack is enough for it.
-func (c *clientConn) rest() { c.sock.await() }
+// rest waits for the next byte of a client, and for nothing else, so that a small stack is enough for it. Whoever
+// dismisses the client sets another deadline after it has said so.
+func (c *clientConn) rest() {
+	c.sock.setReadDeadline(c.idle, later(c.idle, c.plane.config.IdleTimeout))
+	if !c.draining.Load() && !c.dismissed.Load() {
+		c.sock.await()
+	}
+}
 
 var errSlowHead = &h1.Error{Status: 408, Problem: "the head of the request did not come in time"}
 

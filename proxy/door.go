@@ -71,7 +71,7 @@ func (d *door) dismiss() {
 	d.l.Close()
 	for c := range d.lobby.clients {
 		if c.draining == &d.draining {
-			c.dismiss()
+			d.lobby.dismiss(c)
 		}
 	}
 }
@@ -129,7 +129,9 @@ func (d *door) attend(c *clientConn) {
 	rests := false
 	defer func() {
 		if rests {
-			go d.lobby.hosts.rest(d, c)
+			if !d.lobby.roost.take(d, c) {
+				go d.lobby.hosts.rest(d, c)
+			}
 			return
 		}
 		c.from.herald.leave()

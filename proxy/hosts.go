@@ -16,12 +16,14 @@ type guest struct {
 	rested *clientConn
 }
 
-// rest waits until a client that is idle goes on. Goroutines that have served requests have stacks of 8 KB, which do not
-// become small again: this one has the smallest that there is.
+// rest waits until a client that is idle goes on, where it cannot be left to the roost: at least with a small stack.
 func (h *hosts) rest(d *door, c *clientConn) {
 	c.rest()
-	h.receive(guest{door: d, rested: c})
+	h.goOn(d, c)
 }
+
+// goOn has a client be served that has rested.
+func (h *hosts) goOn(d *door, c *clientConn) { h.receive(guest{door: d, rested: c}) }
 
 // hosts are the goroutines that serve clients, one each. One whose client has gone serves the next: its stack has
 // grown already, which costs a client with a single request a tenth of the proxy's processor time.

@@ -2,13 +2,10 @@ package proxy_test
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"runtime"
-	"runtime/pprof"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -64,7 +61,7 @@ func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
 		c.ask(t)
 		first = append(first, c)
 	}
-	eventually(t, "all rest", func() bool { return resting() == len(first) })
+	eventually(t, "all rest", func() bool { return r.proxy.Resting() == len(first) })
 	for _, c := range first {
 		syscall.Shutdown(int(c), syscall.SHUT_RDWR)
 	}
@@ -77,7 +74,7 @@ func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
 		all = append(all, c)
 	}
 	for n := range 2 {
-		eventually(t, "all rest", func() bool { return resting() == clients })
+		eventually(t, "all rest", func() bool { return r.proxy.Resting() == clients })
 		s.forgetRequests()
 		each := (heapAndStacks() - before) / clients
 		if each > mostIdle && !raceDetector {
@@ -95,20 +92,6 @@ func heapAndStacks() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return inUse + int64(m.StackInuse)
-}
-
-// resting is how many clients rest.
-func resting() (n int) {
-	var all strings.Builder
-	pprof.Lookup("goroutine").WriteTo(&all, 1)
-	for alike := range strings.SplitSeq(all.String(), "\n\n") {
-		if i := strings.Index(alike, " @ "); i >= 0 && strings.Contains(alike, "(*hosts).rest+") {
-			many := 0
-			fmt.Sscan(alike[strings.LastIndexByte(alike[:i], '\n')+1:i], &many)
-			n += many
-		}
-	}
-	return n
 }
 
 // forgetRequests gives back the memory of the requests that have come.
