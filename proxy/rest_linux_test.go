@@ -2,12 +2,15 @@ package proxy_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/netip"
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/abate-go/abate/proxy"
 )
 
 // mostIdle is what a connection may cost that has had an answer and waits for the next request, the goroutine that
@@ -99,4 +102,50 @@ func (s *server) forgetRequests() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = nil
+}
+
+// Whatever has a client that waits go has one go that rests, and the next request of one that stays is answered.
+func TestAClientThatRestsIsServedLikeAnyOther(t *testing.T) {
+	s := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("ok")) })
+	resting := func(r *running, n int) {
+		t.Helper()
+		eventually(t, "clients rest", func() bool { return r.proxy.Resting() == n })
+	}
+	r := start(t, single([]string{s.url}))
+	a, b := r.dial(), r.dial()
+	for range 3 {
+		resting(r, 2)
+		a.get("/")
+		a.send("GET / HTTP/1.1\r\n") // the rest of it comes later
+		b.get("/")
+		resting(r, 1)
+		a.send("Host: s.test\r\n\r\n").answer()
+	}
+	resting(r, 2)
+	a.Close()
+	eventually(t, "one has gone", func() bool { return r.proxy.Clients() == 1 })
+	resting(r, 1)
+	r.shutdown()
+	b.closed()
+
+	r = start(t, single([]string{s.url}), idleTimeout(short))
+	c := r.dial()
+	resting(r, 1)
+	c.closed()
+	eventually(t, "its time is over", func() bool { return r.proxy.Clients() == 0 })
+
+	r = start(t, single([]string{s.url}), func(c *proxy.Config) { c.MaxConnections = 1 })
+	c = r.dial()
+	c.get("/")
+	resting(r, 1)
+	r.dial().get("/")
+	c.closed()
+
+	r = start(t, single([]string{s.url}))
+	c = r.dial()
+	resting(r, 1)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = r.proxy.Shutdown(ended) // which has no time for anybody
+	eventually(t, "it is cut off", func() bool { return r.proxy.Clients() == 0 })
 }
