@@ -13,9 +13,9 @@ import (
 	"github.com/abate-go/abate/proxy"
 )
 
-// mostIdle is what a connection may cost that has had an answer and waits for the next request, the goroutine that
-// waits and its stack included. It was 7.6 KB when that was a goroutine that had served.
-const mostIdle = 4 << 10
+// mostIdle is what a connection may cost that has had an answer and waits for the next request, stacks included. With a
+// goroutine that does nothing but wait for it, it would be more than 3.5 KB.
+const mostIdle = 3 << 10
 
 // socket is a client that costs this process no memory to speak of.
 type socket int
