@@ -38,7 +38,7 @@ type clientConn struct {
 	agreed     bool                    // TLS has settled that it is HTTP/2
 	handedOver bool                    // what follows is no HTTP
 	last       bool                    // no request follows on this connection
-	anew       bool                    // it begins, or the inside of a tunnel that it has become: with what the client likes
+	anew       bool                    // what comes is the first of it, or of the tunnel that it has become
 	rested     bool                    // in this wait for a request
 	perch      int32                   // where it rested last; of the roost
 }

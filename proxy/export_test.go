@@ -35,13 +35,6 @@ func (p *Proxy) Clients() int {
 	return len(p.lobby.clients)
 }
 
-// Resting is how many of them rest.
-func (p *Proxy) Resting() int {
-	p.lobby.roost.mu.Lock()
-	defer p.lobby.roost.mu.Unlock()
-	return len(p.lobby.roost.resting)
-}
-
 // UpstreamSlots sets how many connections to services there are for streams beside each client's own. It returns how
 // many wait.
 func (p *Proxy) UpstreamSlots(n int64) (waiting func() int) {
