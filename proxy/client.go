@@ -100,10 +100,10 @@ func (a *head) says(name string) bool {
 
 // origin is where a connection comes from.
 type origin struct {
-	listen string     // the door at which it came in, as the policy file writes it; "" where no gate stands
-	peer   netip.Addr // the zero Addr if it has none
-	self   string     // the address at which it came in
-	name   string     // in the client's certificate, "" without one
+	listen string         // the door at which it came in, as the policy file writes it; "" where no gate stands
+	peer   netip.Addr     // the zero Addr if it has none
+	self   netip.AddrPort // the address at which it came in; zero if it has none
+	name   string         // in the client's certificate, "" without one
 	tls    bool
 	// service is whose calls come in at the door, "" for those of all. tunnelled is the authority of a CONNECT before the
 	// requests. original is where the connection was meant for that a firewall has redirected to the door.
@@ -119,12 +119,13 @@ type origin struct {
 
 // isSelf reports whether an absolute URI names the address at which the proxy got it.
 func (o *origin) isSelf(r *h1.Request) bool {
-	host := text(r.Host)
-	if host == o.self {
+	var room [64]byte
+	host, self := text(r.Host), text(o.self.AppendTo(room[:0]))
+	if host == self {
 		return true
 	}
 	port, ok := strings.CutPrefix(host, "localhost:")
-	return ok && strings.HasSuffix(o.self, ":"+port)
+	return ok && strings.HasSuffix(self, ":"+port)
 }
 
 // meant is the authority that a request asks for which was redirected here: its Host, with the port that it was sent

@@ -97,7 +97,7 @@ func (p *lobby) showOut() bool {
 	switch {
 	case longest != nil:
 		longest.dismissed.Store(true)
-		longest.dismiss()
+		p.dismiss(longest)
 	case slowest != nil:
 		slowest.dismissed.Store(true)
 		slowest.sock.nc.SetReadDeadline(time.Unix(1, 0))

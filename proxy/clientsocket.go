@@ -14,7 +14,7 @@ import (
 // clientSocket is the bytes of a client's connection: what is read of them and not used yet, and until when reads and
 // writes wait.
 type clientSocket struct {
-	clock instant
+	clock *instant
 	stall time.Duration // StallTimeout
 	nc    net.Conn
 	tcp   *net.TCPConn    // nc, if it is one
@@ -102,6 +102,21 @@ func (s *clientSocket) read() error {
 	return s.rerr
 }
 
+// wakes reports whether await can wait.
+func (s *clientSocket) wakes() bool { return nowait.Possible && s.bottom() != nil }
+
+// bottom is the socket, under TLS if that is spoken; nil if it is none.
+func (s *clientSocket) bottom() syscall.RawConn {
+	if s.under != nil {
+		return s.under.raw
+	}
+	return s.raw
+}
+
+// await waits until there is something to read, or the end of the connection or of the time. It reads nothing: it is
+// where idle connections wait, on a stack that has to stay small.
+func (s *clientSocket) await() { _ = s.bottom().Read(nowait.Readable) }
+
 // glimpse reads a request that has come already and does not wait for one. What has come before a drain is answered.
 func (s *clientSocket) glimpse() error {
 	err := io.EOF
@@ -136,10 +151,7 @@ func (s *clientSocket) readReady(fd uintptr) bool {
 // left reports whether the client has closed its connection, or half of it. What it has sent behind its request, and
 // nobody has read, must not hide that. Once its request is complete, the alert with which TLS ends tells it too.
 func (s *clientSocket) left(complete bool) bool {
-	raw := s.raw
-	if s.under != nil {
-		raw = s.under.raw
-	}
+	raw := s.bottom()
 	if raw == nil {
 		return false
 	}

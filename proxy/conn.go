@@ -28,7 +28,7 @@ type clientConn struct {
 	out      output
 	body     requestBody
 	x        *exchange     // of the request that is being answered; nil while it waits for one
-	ended    time.Duration // when the last request did; 0 before
+	idle     time.Duration // since when it waits for a request, once it does
 
 	waiting atomic.Int64 // since when it waits for a request, and may be dismissed; 0 while it does not
 	// since when the head of a request is coming, while more of it is waited for; 0 otherwise
@@ -38,7 +38,9 @@ type clientConn struct {
 	agreed     bool                    // TLS has settled that it is HTTP/2
 	handedOver bool                    // what follows is no HTTP
 	last       bool                    // no request follows on this connection
-	anew       bool                    // it has become the inside of a tunnel, which begins with what the client likes
+	anew       bool                    // what comes is the first of it, or of the tunnel that it has become
+	rested     bool                    // in this wait for a request
+	perch      int32                   // where it rested last; of the roost
 }
 
 // contain keeps a panic to the connection it happened on.
@@ -55,18 +57,26 @@ func (c *clientConn) contain() {
 // errHandedOff ends the life of a clientConn whose client speaks HTTP/2.
 var errHandedOff = errors.New("goes on with HTTP/2")
 
-// serve answers requests until the client goes, or has to.
-func (c *clientConn) serve() {
-	for first := true; !c.last; first, c.anew = c.anew, false {
-		head, err := c.awaitHead(first)
-		if err != nil {
-			if errors.Is(err, errHandedOff) {
-				c.serveHTTP2()
-				return
-			}
+// errRests is no error: whoever serves the client has to have it rest.
+var errRests = errors.New("nothing comes for a while")
+
+// serve answers requests until the client goes, or has to, or is to rest: then serve goes on after that.
+func (c *clientConn) serve() (rests bool) {
+	for !c.last {
+		head, err := c.awaitHead()
+		switch {
+		case err == nil:
+		case errors.Is(err, errRests):
+			return true
+		case errors.Is(err, errHandedOff):
+			c.serveHTTP2()
+			return false
+		default:
 			c.refuse(err)
-			break
+			c.last = true
+			continue
 		}
+		c.anew, c.rested = false, false
 		x := exchangeOf(c)
 		if bad := x.req.Parse(head); bad != nil {
 			c.refuse(bad)
@@ -81,6 +91,7 @@ func (c *clientConn) serve() {
 	if !c.handedOver {
 		c.close()
 	}
+	return false
 }
 
 // exchanges are taken for a request and given back after it, with the memory that the next can use, so that idle
@@ -108,7 +119,7 @@ func (x *exchange) put() {
 
 // settle makes the connection ready for the next request: what was read beyond the end of this one is its beginning.
 func (c *clientConn) settle() {
-	c.ended = c.x.ended
+	c.idle = c.x.ended
 	if c.handedOver {
 		c.last = true
 		return
@@ -157,16 +168,15 @@ func (c *clientConn) dismiss() {
 }
 
 // awaitHead waits for the head of a request and returns it. It stays valid until settle.
-func (c *clientConn) awaitHead(first bool) ([]byte, error) {
-	idleSince := c.ended
-	if first {
-		idleSince = core.Now()
+func (c *clientConn) awaitHead() ([]byte, error) {
+	if c.anew && !c.rested {
+		c.idle = core.Now()
 	}
 	var began time.Duration // when the head turned out to come in pieces; 0 before
 	for scanned := 0; ; {
 		if u := c.sock.in.unread(); len(u) > scanned {
 			n, bad := h1.HeadEnd(u, scanned)
-			if first && bytes.HasPrefix(u, http2Preface[:min(len(u), len(http2Preface))]) {
+			if c.anew && bytes.HasPrefix(u, http2Preface[:min(len(u), len(http2Preface))]) {
 				if len(u) >= len(http2Preface) {
 					return nil, errHandedOff
 				}
@@ -185,7 +195,7 @@ func (c *clientConn) awaitHead(first bool) ([]byte, error) {
 		if began == 0 && len(c.sock.in.unread()) > 0 {
 			began = core.Now()
 		}
-		if err := c.fill(idleSince, began); err != nil {
+		if err := c.fill(began); err != nil {
 			return nil, err
 		}
 	}
@@ -196,32 +206,29 @@ var http2Preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
 // fill reads more of the head. Most requests come in one piece and cost one read and no deadline: a deadline that is
 // earlier than it should be is left as it is, and set anew when it fires.
-func (c *clientConn) fill(idleSince, began time.Duration) error {
-	now := idleSince
+func (c *clientConn) fill(began time.Duration) error {
+	now := c.idle
 	for {
-		until := later(idleSince, c.plane.config.IdleTimeout)
+		until, rest := later(c.idle, c.plane.config.IdleTimeout), core.NoDeadline
 		if began != 0 {
 			until = later(began, c.plane.config.HeaderTimeout)
+		} else if !c.rested && c.sock.wakes() {
+			rest = later(c.idle, restAfter)
 		}
-		if now >= until {
-			if began != 0 {
-				return errSlowHead
-			}
-			return io.EOF
-		}
-		c.sock.setReadDeadline(now, until)
 		var err error
 		switch {
-		case began != 0:
+		case now >= until && began != 0:
+			return errSlowHead
+		case now >= until:
+			return io.EOF
+		case now >= rest:
+			return c.beginRest()
+		}
+		c.sock.setReadDeadline(now, min(until, rest))
+		if began != 0 {
 			err = c.readHeading(began)
-		default:
-			c.waiting.Store(max(int64(idleSince), 1))
-			if c.draining.Load() || c.dismissed.Load() {
-				err = c.sock.glimpse()
-			} else {
-				err = c.sock.read()
-			}
-			c.waiting.Store(0)
+		} else {
+			err = c.readFirst()
 		}
 		if err == nil {
 			return nil
@@ -230,6 +237,36 @@ func (c *clientConn) fill(idleSince, began time.Duration) error {
 			return err
 		}
 		now, c.sock.readBy = core.Now(), 0
+	}
+}
+
+// readFirst waits for the first bytes of a head.
+func (c *clientConn) readFirst() error {
+	c.waiting.Store(max(int64(c.idle), 1))
+	defer c.waiting.Store(0)
+	if c.draining.Load() || c.dismissed.Load() {
+		return c.sock.glimpse()
+	}
+	return c.sock.read()
+}
+
+// restAfter is how long a client has been silent when its connection is put to rest.
+var restAfter = 100 * time.Millisecond
+
+// beginRest has the connection rest. It still waits, and may be dismissed: whoever does that wakes it.
+func (c *clientConn) beginRest() error {
+	c.rested, c.body.decoder = true, nil
+	c.sock.in.release()
+	c.waiting.Store(max(int64(c.idle), 1))
+	return errRests
+}
+
+// rest waits for the next byte of a client, and for nothing else, so that a small stack is enough for it. Whoever
+// dismisses the client sets another deadline after it has said so.
+func (c *clientConn) rest() {
+	c.sock.setReadDeadline(c.idle, later(c.idle, c.plane.config.IdleTimeout))
+	if !c.draining.Load() && !c.dismissed.Load() {
+		c.sock.await()
 	}
 }
 

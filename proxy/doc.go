@@ -20,8 +20,8 @@
 //     itself; the transfer (transfer.go, keyedpass.go, degrade.go) passes the answer of a service on.
 //   - the exchange (exchange.go) has all of these for one request: outcome.go decides what the client gets, ingress.go
 //     asks the gate, claim.go the store of idempotency keys.
-//   - clients (conn.go over HTTP/1.1, http2.go over HTTP/2), the lobby where they come in (door.go, lobby.go,
-//     clientslots.go), administration (entrances.go, admin.go), and the Proxy.
+//   - clients (conn.go over HTTP/1.1, http2.go over HTTP/2), the lobby where they come in and rest (door.go, lobby.go,
+//     clientslots.go, roost_linux.go), administration (entrances.go, admin.go), and the Proxy.
 //
 // The path of a request, top to bottom: door.serve accepts its connection, clientConn.serve reads it, and
 // exchange.serve finds its service by the path that it is also sent with (path.go). guardedCall.begin asks the guard,

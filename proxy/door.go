@@ -32,6 +32,7 @@ type door struct {
 	// service is whose calls come in here alone; redirects has the firewall send connections here.
 	service   string
 	redirects bool
+	bounds    bool // its listener has the kernel bound what clients do not take
 }
 
 // isLost reports whether the file of the door's Unix socket has gone.
@@ -43,13 +44,14 @@ func (d *door) isLost() bool {
 // serve takes clients until the door is closed, and returns nil then.
 func (d *door) serve() error {
 	defer d.l.Close()
+	d.bounds = untaken.BoundAccepted(d.l, d.lobby.plane.config.StallTimeout)
 	for pause := time.Duration(0); ; {
 		nc, err := d.l.Accept()
 		switch {
 		case err == nil:
 			pause = 0
 			d.takeSlot()
-			d.lobby.hosts.receive(guest{d, nc})
+			d.lobby.hosts.receive(guest{door: d, nc: nc})
 		case d.draining.Load():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -69,7 +71,7 @@ func (d *door) dismiss() {
 	d.l.Close()
 	for c := range d.lobby.clients {
 		if c.draining == &d.draining {
-			c.dismiss()
+			d.lobby.dismiss(c)
 		}
 	}
 }
@@ -93,9 +95,8 @@ func (d *door) remove() {
 // welcome takes a new client.
 func (d *door) welcome(nc net.Conn) {
 	l, p := d.lobby, d.lobby.plane
-	defer l.freeSlot()
-	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining,
-		sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc},
+	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining, anew: true,
+		sock: clientSocket{clock: &p.clock, stall: p.config.StallTimeout, nc: nc},
 		from: origin{listen: d.name, service: d.service}}
 	c.from.of(nc)
 	c.out.sock, c.body.sock = &c.sock, &c.sock
@@ -105,46 +106,69 @@ func (d *door) welcome(nc net.Conn) {
 		c.sock.raw, _ = socket.SyscallConn()
 	}
 	c.sock.lends.over(nc, c.sock.raw)
-	untaken.Bound(nc, p.config.StallTimeout)
+	if !d.bounds {
+		untaken.Bound(nc, p.config.StallTimeout)
+	}
 	secure := d.secure.Load()
 	if secure != nil {
 		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.raw}, nil, nil
 		config := secure.value.Load()
 		if config == nil { // no certificate could be read yet
 			nc.Close()
+			l.freeSlot()
 			return
 		}
 		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, config.config), true
 	}
 	l.enter(c)
-	defer l.leave(c)
-	defer c.from.herald.leave()
+	d.attend(c)
+}
+
+// attend serves a client from its first byte on, or from the one that ended its rest, until it goes or rests.
+func (d *door) attend(c *clientConn) {
+	rests := false
+	defer func() {
+		if rests {
+			if !d.lobby.roost.take(d, c) {
+				go d.lobby.hosts.rest(d, c)
+			}
+			return
+		}
+		c.from.herald.leave()
+		d.lobby.leave(c)
+		d.lobby.freeSlot()
+	}()
 	defer c.contain()
+	if c.rested || d.begin(c) {
+		rests = c.serve()
+	}
+}
+
+// begin does what comes before the first request. It is false if none follows.
+func (d *door) begin(c *clientConn) bool {
 	if announces := d.announces.Load(); announces != nil && (*announces)(c.from.peer) && !c.isAnnounced() ||
-		secure != nil && !c.handshake() {
+		c.from.tls && !c.handshake() {
 		c.sock.nc.Close()
-		return
+		return false
 	}
 	if d.redirects && !(redirected{c}).findOriginal() {
 		c.sock.nc.Close()
-		return
+		return false
 	}
 	if d.redirects && (redirected{c}).passRaw() {
 		if !c.handedOver {
 			c.close()
 		}
-		return
+		return false
 	}
-	c.serve()
+	return true
 }
 
 // of notes what a connection itself tells of where it comes from.
 func (o *origin) of(nc net.Conn) {
 	o.source, o.dst = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
 	o.peer = o.source.Addr()
-	if o.self = o.dst.String(); !o.dst.IsValid() {
-		o.self = nc.LocalAddr().String()
-	}
+	o.self = o.dst
 }
 
 // handshake begins TLS with a client, who has as long for it as for the head of a request.

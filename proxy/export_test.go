@@ -3,7 +3,10 @@ package proxy
 import "time"
 
 // The tests wait longer than the proxy does for what comes a moment later: the machine may stand still in between.
-func init() { headWait, messageWait, lookEvery = 2*time.Second, 2*time.Second, 5*time.Millisecond }
+// Clients rest soon, so that many do.
+func init() {
+	headWait, messageWait, lookEvery, restAfter = 2*time.Second, 2*time.Second, 5*time.Millisecond, 20*time.Millisecond
+}
 
 // Endpoints is how many endpoints a service has, and whether all of them are those.
 func (p *Proxy) Endpoints(service string, want map[string]bool) (n int, same bool) {

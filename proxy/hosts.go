@@ -9,11 +9,21 @@ import (
 // collection on.
 const mostSpare = 128
 
-// guest is a client that has been accepted, and where.
+// guest is a client that has been accepted, and where, or one that has rested.
 type guest struct {
-	door *door
-	nc   net.Conn
+	door   *door
+	nc     net.Conn
+	rested *clientConn
 }
+
+// rest waits until a client that is idle goes on, where it cannot be left to the roost: at least with a small stack.
+func (h *hosts) rest(d *door, c *clientConn) {
+	c.rest()
+	h.goOn(d, c)
+}
+
+// goOn has a client be served that has rested.
+func (h *hosts) goOn(d *door, c *clientConn) { h.receive(guest{door: d, rested: c}) }
 
 // hosts are the goroutines that serve clients, one each. One whose client has gone serves the next: its stack has
 // grown already, which costs a client with a single request a tenth of the proxy's processor time.
@@ -35,7 +45,11 @@ func (h *hosts) receive(g guest) {
 // serve serves a guest, and those after it until there are more goroutines like this one than are kept.
 func (h *hosts) serve(g guest) {
 	for {
-		g.door.welcome(g.nc)
+		if g.rested != nil {
+			g.door.attend(g.rested)
+		} else {
+			g.door.welcome(g.nc)
+		}
 		g = guest{}
 		if h.spare.Add(1) > mostSpare {
 			h.spare.Add(-1)

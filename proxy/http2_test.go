@@ -771,3 +771,20 @@ func TestTheAnswerOfHTTP2EndsWithItsStream(t *testing.T) {
 		}
 	})
 }
+
+// The trailer of a request is that of no other on the same connection.
+func TestATrailerBelongsToOneRequest(t *testing.T) {
+	url := h2c.serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, r.Trailer.Get("X-Sum"))
+	})
+	for _, method := range []string{"POST", "PUT"} { // sent on as it comes, and held
+		c := start(t, single([]string{url})).dial()
+		head := method + " / HTTP/1.1\r\nHost: s.test\r\nTE: trailers\r\n"
+		first := c.send(head + "Trailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 7\r\n\r\n").answer()
+		c.send(head + "Trailer: X-Sum\r\nContent-Length: 100000\r\n\r\n")
+		if next := c.send(strings.Repeat("b", 100000)).answer(); first.content != "7" || next.content != "" {
+			t.Errorf("%s: trailers %q and then %q", method, first.content, next.content)
+		}
+	}
+}

@@ -26,6 +26,7 @@ type lobby struct {
 	stood     uint64        // that have had to
 	freed     chan struct{} // told when one has gone
 	hosts     hosts
+	roost     roost
 	idle      chan struct{} // closed when draining and the last client has gone
 }
 
@@ -34,6 +35,7 @@ func (l *lobby) init(p *plane) {
 	l.plane, l.doors, l.clients = p, map[*door]struct{}{}, map[*clientConn]struct{}{}
 	l.freed, l.idle = make(chan struct{}, 1), make(chan struct{})
 	l.hosts.next, l.hosts.end = make(chan guest), l.idle
+	l.roost.goOn, l.roost.idle = l.hosts.goOn, c.IdleTimeout
 	l.http2 = h2.Config{
 		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout,
 		IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout,
@@ -105,7 +107,7 @@ func (l *lobby) review() {
 		for c := range l.clients {
 			if c.draining == &d.draining {
 				c.dismissed.Store(true)
-				c.dismiss()
+				l.dismiss(c)
 			}
 		}
 	}
@@ -150,6 +152,7 @@ func (l *lobby) cutOff() {
 	l.mu.Lock()
 	for c := range l.clients {
 		c.cut()
+		l.roost.wake(c)
 	}
 	l.mu.Unlock()
 	l.plane.tunnels.cutOff()
@@ -161,7 +164,14 @@ func (l *lobby) emptied() {
 	case <-l.idle:
 	default:
 		close(l.idle)
+		l.roost.close()
 	}
+}
+
+// dismiss has a client go that waits for a request, or rests. mu is held.
+func (l *lobby) dismiss(c *clientConn) {
+	c.dismiss()
+	l.roost.wake(c)
 }
 
 // enter and leave keep the list of clients.

@@ -17,7 +17,7 @@ type redirected struct{ *clientConn }
 // findOriginal finds where a connection was meant for that a firewall has redirected here. It is false if that is
 // nowhere else: somebody has connected to this address itself, or the proxy to itself.
 func (c redirected) findOriginal() bool {
-	local, _ := netip.ParseAddrPort(c.from.self)
+	local := c.from.self
 	if c.sock.raw == nil { // no Linux
 		c.strayed("this system does not tell where it was meant for")
 		return false

@@ -16,7 +16,7 @@ type requestBody struct {
 	sock    *clientSocket
 	left    int64 // of Content-Length
 	chunked bool
-	decoder h1.Chunked
+	decoder *h1.Chunked // of chunks; nil before the first
 	data    []byte      // decoded and not read yet
 	raw     []byte      // read from the socket and not decoded yet; in the input at first, in scratch later
 	scratch *[]byte     // nil until raw has been used up
@@ -31,7 +31,9 @@ func (b *requestBody) begin(req *h1.Request) {
 	b.done.Store(!req.Chunked && req.Length == 0)
 	b.halt.Store(false)
 	if b.chunked {
-		b.left = 0
+		if b.left = 0; b.decoder == nil {
+			b.decoder = new(h1.Chunked)
+		}
 		b.decoder.Reset()
 	}
 }
@@ -172,4 +174,9 @@ func (b *requestBody) put() {
 }
 
 // trailer is the fields after chunked content.
-func (b *requestBody) trailer() []h1.Field { return b.decoder.Trailer() }
+func (b *requestBody) trailer() []h1.Field {
+	if !b.chunked {
+		return nil
+	}
+	return b.decoder.Trailer()
+}

@@ -13,6 +13,18 @@ func Read(fd uintptr, p []byte) (int, error) { return transfer(syscall.SYS_READ,
 // Write writes what there is room for.
 func Write(fd uintptr, p []byte) (int, error) { return transfer(syscall.SYS_WRITE, fd, p) }
 
+// Readable reports whether there is something to read, or the end: it does not wait.
+func Readable(fd uintptr) bool {
+	var b [1]byte
+	for {
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&b)), 1,
+			syscall.MSG_PEEK|syscall.MSG_DONTWAIT, 0, 0)
+		if errno != syscall.EINTR {
+			return errno != syscall.EAGAIN
+		}
+	}
+}
+
 // transfer makes a system call that cannot block, since the socket does not. So the scheduler need not hear of it, as
 // it would of syscall.Read: then it gives this goroutine's processor to another thread while the kernel moves bytes,
 // which costs more than the call.

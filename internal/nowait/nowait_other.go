@@ -15,3 +15,6 @@ func Read(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported }
 
 // Write is not possible.
 func Write(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// Readable is not possible.
+func Readable(uintptr) bool { return true }

@@ -25,3 +25,14 @@ func Write(fd uintptr, p []byte) (int, error) {
 		}
 	}
 }
+
+// Readable reports whether there is something to read, or the end: it does not wait.
+func Readable(fd uintptr) bool {
+	var b [1]byte
+	for {
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+		if err != syscall.EINTR {
+			return err != syscall.EAGAIN
+		}
+	}
+}

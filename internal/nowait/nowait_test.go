@@ -41,6 +41,18 @@ func try(t *testing.T, c syscall.Conn, f func(uintptr, []byte) (int, error), p [
 	return n, err
 }
 
+func readable(t *testing.T, c *net.TCPConn) (yes bool) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { yes = nowait.Readable(fd) })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return yes
+}
+
 // What is there is read, and what there is room for is written; neither waits for more.
 func TestASocketGivesAndTakesWhatItCan(t *testing.T) {
 	if !nowait.Possible {
@@ -50,6 +62,9 @@ func TestASocketGivesAndTakesWhatItCan(t *testing.T) {
 	room := make([]byte, 1<<20)
 	if n, err := try(t, near, nowait.Read, room); n != 0 || err != nowait.ErrWouldBlock {
 		t.Errorf("of nothing: %d bytes, %v", n, err)
+	}
+	if readable(t, near) {
+		t.Error("nothing can be read")
 	}
 	if n, err := try(t, near, nowait.Read, nil); n != 0 || err != nil && err != nowait.ErrWouldBlock {
 		t.Errorf("into no room: %d bytes, %v", n, err)
@@ -82,6 +97,9 @@ func TestASocketTellsItsEnd(t *testing.T) {
 	}
 	if n, err := far.Read(make([]byte, 1)); n != 0 || err == nil { // the end has come
 		t.Fatalf("%d bytes, %v", n, err)
+	}
+	if !readable(t, far) {
+		t.Error("the end is nothing to read")
 	}
 	if n, err := try(t, far, nowait.Read, make([]byte, 1)); n != 0 || err != nil {
 		t.Errorf("at the end: %d bytes, %v", n, err)

@@ -35,7 +35,8 @@ var rooms = map[string][]room{
 		{"the transfer", "degrade keyedpass transfer transfer_grpc transfer_raw"},
 		{"the exchange", "accesslog callspan claim connect exchange ingress outcome"},
 		{"clients", "clientsocket conn conn_client http2 http2_tunnel output redirected requestbody"},
-		{"the lobby", "announced clientslots discoverymetrics door hosts lobby metrics tunnelmetrics"},
+		{"the lobby", "announced clientslots discoverymetrics door hosts lobby metrics roost_linux roost_other " +
+			"tunnelmetrics"},
 		{"administration", "admin adminauth admingates adminoutside adminpage entrances health instances " +
 			"profiles"},
 		{"the proxy", "doc proxy"},

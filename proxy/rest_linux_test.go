@@ -1,0 +1,151 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/abate-go/abate/proxy"
+)
+
+// mostIdle is what a connection may cost that has had an answer and waits for the next request, stacks included. With a
+// goroutine that does nothing but wait for it, it would be more than 3.5 KB.
+const mostIdle = 3 << 10
+
+// socket is a client that costs this process no memory to speak of.
+type socket int
+
+func connect(t *testing.T, addr string) socket {
+	to := netip.MustParseAddrPort(addr)
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return socket(fd)
+}
+
+// ask sends a request and reads the answer, which ends with "ok".
+func (s socket) ask(t *testing.T) {
+	t.Helper()
+	var room [1024]byte
+	_, err := syscall.Write(int(s), []byte("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n"))
+	for n := 0; err == nil && !bytes.HasSuffix(room[:n], []byte("\r\n\r\nok")); {
+		more := 0
+		if more, err = syscall.Read(int(s), room[n:]); more == 0 && err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		n += max(more, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
+	const clients = 1000
+	s := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("ok")) })
+	r := start(t, single([]string{s.url}))
+	first, all := make([]socket, 0, clients), make([]socket, 0, clients)
+	defer func() {
+		for _, c := range append(first, all...) {
+			syscall.Close(int(c))
+		}
+	}()
+	for range clients / 4 { // so that there are as many spare goroutines before as after
+		c := connect(t, r.addr)
+		c.ask(t)
+		first = append(first, c)
+	}
+	eventually(t, "all rest", func() bool { return r.proxy.Resting() == len(first) })
+	for _, c := range first {
+		syscall.Shutdown(int(c), syscall.SHUT_RDWR)
+	}
+	eventually(t, "all have gone", func() bool { return r.proxy.Clients() == 0 })
+	s.forgetRequests()
+	before := heapAndStacks()
+	for range clients {
+		c := connect(t, r.addr)
+		c.ask(t)
+		all = append(all, c)
+	}
+	for n := range 2 {
+		eventually(t, "all rest", func() bool { return r.proxy.Resting() == clients })
+		s.forgetRequests()
+		each := (heapAndStacks() - before) / clients
+		if each > mostIdle && !raceDetector {
+			t.Errorf("%d bytes for each idle connection, the %d. time", each, n+1)
+		}
+		for _, c := range all {
+			c.ask(t)
+		}
+	}
+}
+
+// heapAndStacks returns how many bytes are in use.
+func heapAndStacks() int64 {
+	inUse := heap()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return inUse + int64(m.StackInuse)
+}
+
+// forgetRequests gives back the memory of the requests that have come.
+func (s *server) forgetRequests() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = nil
+}
+
+// Whatever has a client that waits go has one go that rests, and the next request of one that stays is answered.
+func TestAClientThatRestsIsServedLikeAnyOther(t *testing.T) {
+	s := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("ok")) })
+	resting := func(r *running, n int) {
+		t.Helper()
+		eventually(t, "clients rest", func() bool { return r.proxy.Resting() == n })
+	}
+	r := start(t, single([]string{s.url}))
+	a, b := r.dial(), r.dial()
+	for range 3 {
+		resting(r, 2)
+		a.get("/")
+		a.send("GET / HTTP/1.1\r\n") // the rest of it comes later
+		b.get("/")
+		resting(r, 1)
+		a.send("Host: s.test\r\n\r\n").answer()
+	}
+	resting(r, 2)
+	a.Close()
+	eventually(t, "one has gone", func() bool { return r.proxy.Clients() == 1 })
+	resting(r, 1)
+	r.shutdown()
+	b.closed()
+
+	r = start(t, single([]string{s.url}), idleTimeout(short))
+	c := r.dial()
+	resting(r, 1)
+	c.closed()
+	eventually(t, "its time is over", func() bool { return r.proxy.Clients() == 0 })
+
+	r = start(t, single([]string{s.url}), func(c *proxy.Config) { c.MaxConnections = 1 })
+	c = r.dial()
+	c.get("/")
+	resting(r, 1)
+	r.dial().get("/")
+	c.closed()
+
+	r = start(t, single([]string{s.url}))
+	c = r.dial()
+	resting(r, 1)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = r.proxy.Shutdown(ended) // which has no time for anybody
+	eventually(t, "it is cut off", func() bool { return r.proxy.Clients() == 0 })
+}
