@@ -39,12 +39,19 @@ func rulesFor(t testing.TB, o export.RulesOptions) (interval string, recordings,
 func readRules(t testing.TB, written []byte) (interval string, recordings, alerts []readRule) {
 	t.Helper()
 	var doc ruleDoc
-	if err := yaml.Unmarshal(written, &doc); err != nil || len(doc.Groups) != 1 {
+	if err := yaml.Unmarshal(written, &doc); err != nil || len(doc.Groups) != 2 {
 		t.Fatalf("%v: %d groups\n%s", err, len(doc.Groups), written)
 	}
-	g := doc.Groups[0]
-	split := slices.IndexFunc(g.Rules, func(r readRule) bool { return r.Alert != "" })
-	return g.Interval, g.Rules[:split], g.Rules[split:]
+	for _, g := range doc.Groups {
+		for _, r := range g.Rules {
+			if r.Alert == "" {
+				recordings = append(recordings, r)
+			} else {
+				alerts = append(alerts, r)
+			}
+		}
+	}
+	return doc.Groups[0].Interval, recordings, alerts
 }
 
 // alertNamed finds an alert.
@@ -215,8 +222,9 @@ func TestAPrometheusRuleHasTheSameRules(t *testing.T) {
 	same := func(a, b readRule) bool { return a.Expr == b.Expr && a.For == b.For && a.Alert == b.Alert }
 	if object.APIVersion != "monitoring.coreos.com/v1" || object.Kind != "PrometheusRule" ||
 		object.Metadata.Name != "abate" || object.Metadata.Namespace != "monitoring" ||
-		object.Metadata.Labels["release"] != "kps" || len(object.Spec.Groups) != 1 ||
-		!slices.EqualFunc(object.Spec.Groups[0].Rules, doc.Groups[0].Rules, same) {
+		object.Metadata.Labels["release"] != "kps" || len(object.Spec.Groups) != 2 ||
+		!slices.EqualFunc(object.Spec.Groups[0].Rules, doc.Groups[0].Rules, same) ||
+		!slices.EqualFunc(object.Spec.Groups[1].Rules, doc.Groups[1].Rules, same) {
 		t.Errorf("%.600s", written)
 	}
 }

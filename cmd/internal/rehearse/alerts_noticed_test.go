@@ -36,6 +36,11 @@ var (
 	}
 )
 
+// noticedLimits are where alerts begin that abateprom shows beside what they are compared with.
+var noticedLimits = map[string]string{
+	"abate_policy_circuit_breaker_max_wait_seconds": "circuit_wait", "abate_policy_shed_max_retry_share": "max_retry_share",
+}
+
 // noticed adds to series what abateprom shows beside them while there is something to notice; simulated programs have
 // shown their counters themselves.
 func noticed(t testing.TB, series []inputSeries) []inputSeries {
@@ -53,9 +58,20 @@ func noticed(t testing.TB, series []inputSeries) []inputSeries {
 			twin = strings.Replace(twin, "abate_override", "abate_noticed_override", 1)
 			all = append(all, inputSeries{twin + "{" + labels + "}", onlyOnes(values[s.Series])})
 		}
+		if policy := noticedLimits[name]; policy != "" {
+			all = append(all, inputSeries{fmt.Sprintf("abate_noticed_policy{%s, of=%q}", labels, policy), s.Values})
+		}
+		if name == "abate_arriving_retry_ratio" {
+			all = append(all, inputSeries{"abate_noticed_arriving_retry_ratio{" + labels + "}", s.Values},
+				inputSeries{"abate_noticed_total{" + labels + `, of="arrivals"}`,
+					strings.Join(values["abate_requests_arrived_total{"+labels+"}"], " ")})
+		}
 		tell, told := tellings[name]
 		if shown || !told {
 			continue
+		}
+		if _, circuit := values["abate_circuit_breaker_open{"+labels+"}"]; circuit && tell.of == "calls" {
+			tell.tells = []string{name} // an open circuit shows whether it is called
 		}
 		var growing [][]string
 		for _, other := range tell.tells {
@@ -72,6 +88,10 @@ func noticed(t testing.TB, series []inputSeries) []inputSeries {
 		}
 		if name == "abate_extra_attempts_total" {
 			all = append(all, inputSeries{"abate_noticed_total{" + labels + "}", telltale})
+		}
+		if name == "abate_calls_failed_total" { // for instances of which most calls fail
+			many := strings.Replace(labels, `of="failed_calls"`, `of="many_failed_calls"`, 1)
+			all = append(all, inputSeries{"abate_noticed_total{" + many + "}", telltale})
 		}
 	}
 	return noticedPolicies(all)
@@ -101,14 +121,16 @@ func noticedPolicies(series []inputSeries) []inputSeries {
 			v, _ := strconv.ParseFloat(value[0], 64)
 			numbers[otherLabels(s.Series)+of] = v
 		}
-		shown[otherLabels(s.Series)] = shown[otherLabels(s.Series)] || name == "abate_noticed_policy"
+		shown[otherLabels(s.Series)] = shown[otherLabels(s.Series)] || name == "abate_noticed_policy" &&
+			strings.Contains(s.Series, `of="bank"`)
 		if strings.HasPrefix(s.Series, first) {
 			most[otherLabels(s.Series)] = s
 		}
 	}
 	all := slices.DeleteFunc(slices.Clone(series), func(s inputSeries) bool {
 		_, policy := most[otherLabels(s.Series)]
-		return policy && strings.HasPrefix(s.Series, "abate_noticed_policy{")
+		return policy && strings.HasPrefix(s.Series, "abate_noticed_policy{") && !strings.Contains(s.Series, "circuit_wait") &&
+			!strings.Contains(s.Series, "max_retry_share")
 	})
 	for _, s := range series {
 		labels, usual := otherLabels(s.Series), abate.DefaultPolicy()

@@ -1,0 +1,65 @@
+package export
+
+import "time"
+
+// endpointsLost alerts on a proxy that does not know where a service is: discovery gets no answers and goes on with the
+// last one, or no endpoint is left that is neither ejected nor unhealthy.
+func endpointsLost() alert {
+	share := "((label_replace(count BY (abate_proxy_discovery_up == 0), \"lost\", \"discovery\", \"\", \"\") or " +
+		"label_replace(count BY (abate_proxy_endpoints_none_well), \"lost\", \"health\", \"\", \"\")) / ON group_left () " +
+		one(levels, "instances") + ")"
+	isHealth := func(yes, no string) string {
+		return `{{ if eq $labels.lost "health" }}` + yes + "{{ else }}" + no + "{{ end }}"
+	}
+	return alert{
+		name: "EndpointsLost", lasts: 5 * time.Minute, slow: true, expr: graded(share+" >= PAGE", share),
+		summary: isHealth("No endpoint of {{ $labels.service }} is well", "{{ $labels.job }} goes on with an old list of the "+
+			"endpoints of {{ $labels.service }}"),
+		text: "In {{ $value | humanizePercentage }} of the instances of {{ $labels.job }} " + isHealth("all endpoints of "+
+			"{{ $labels.service }} are ejected or fail their health check, or there are none.", "discovery has had no answer "+
+			"about {{ $labels.service }} for minutes. The list of the last answer is kept: calls go on until the endpoints on "+
+			"it are replaced."),
+	}
+}
+
+// certificateEnds alerts a week before the end of a certificate, and wakes somebody on its last day.
+func certificateEnds() alert {
+	const labels = "(cluster, namespace, job, file)"
+	const expiry = "abate_proxy_certificate_expiry_timestamp_seconds"
+	const left = "min by " + labels + " (" + expiry + " - time())"
+	const page = "(" + left + " and on " + labels + " count by " + labels + " (" + expiry + " - time() < 86400) / on " +
+		labels + " count by " + labels + " (" + expiry + ") >= PAGE)"
+	return alert{
+		name: "CertificateEnds", lasts: 5 * time.Minute, slow: true,
+		expr: gradedOn("on "+labels, page, left+" < 7 * 86400"),
+		summary: "The certificate in {{ $labels.file }} of {{ $labels.job }} ends " + isPage("within a day, or has ended",
+			"within a week"),
+		text: "The certificate in force from {{ $labels.file }} in {{ $labels.job }} has {{ $value | humanizeDuration }} " +
+			"left, in the instance where that is least. After its end connections fail. A new file is read when it is there, " +
+			"without a restart.",
+	}
+}
+
+// reloadFailed alerts on a policy file that was changed and not taken. Who writes one sees that at once, so it waits
+// for a second try.
+func reloadFailed() alert {
+	return alert{
+		name: "PolicyReloadFailed", severity: warning, lasts: 5 * time.Minute, slow: true,
+		expr:    "count by (cluster, namespace, job) (abate_config_last_reload_successful == 0)",
+		summary: "{{ $labels.job }} runs under an old policy: the new file has mistakes",
+		text: "{{ $value | humanize }} instances of {{ $labels.job }} could not load their policy file the last time it " +
+			"changed, and go on with the one before it. Their log says what to fix. When one is restarted it does not start.",
+	}
+}
+
+// policiesDiffer alerts on instances that are not under the policy of the others. A roll-out takes some time.
+func policiesDiffer() alert {
+	return alert{
+		name: "PoliciesDiffer", severity: warning, lasts: 30 * time.Minute, slow: true,
+		expr:    "count by (cluster, namespace, job) (count by (cluster, namespace, job, hash) (abate_policy_info)) > 1",
+		summary: "{{ $value | humanize }} policies are in force among the instances of {{ $labels.job }}",
+		text: "For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} different " +
+			"policy " +
+			"files. A roll-out has stopped half-way, or some did not get the new file.",
+	}
+}
