@@ -29,8 +29,8 @@ type alert struct {
 func alertKinds(t clockwork) []alert {
 	return []alert{
 		degraded(), highRetryRate(), amplified(), budgetExhausted(), concurrency(), circuitOpen(), failing(), overridden(t),
-		heldBack(), arrivingRetries(), shedRate(), keysFull(), deadLetters(), endpointsLost(), reloadFailed(),
-		policiesDiffer(), certificateEnds(),
+		heldBack(), arrivingRetries(), shedRate(), keysFull(), deadLetters(), letterFlood(), endpointsLost(),
+		policyNotInForce(), certificateEnds(),
 	}
 }
 

@@ -40,26 +40,25 @@ func certificateEnds() alert {
 	}
 }
 
-// reloadFailed alerts on a policy file that was changed and not taken. Who writes one sees that at once, so it waits
-// for a second try.
-func reloadFailed() alert {
-	return alert{
-		name: "PolicyReloadFailed", severity: warning, lasts: 5 * time.Minute, slow: true,
-		expr:    "count by (cluster, namespace, job) (abate_config_last_reload_successful == 0)",
-		summary: "{{ $labels.job }} runs under an old policy: the new file has mistakes",
-		text: "{{ $value | humanize }} instances of {{ $labels.job }} could not load their policy file the last time it " +
-			"changed, and go on with the one before it. Their log says what to fix. When one is restarted it does not start.",
+// policyNotInForce alerts on a policy file that was changed and not taken, and on instances that are not under the
+// policy of the others. Who writes one with mistakes sees that at once, so it waits for a second try; a roll-out takes
+// half an hour.
+func policyNotInForce() alert {
+	const by = "by (cluster, namespace, job) "
+	policies := one(levels, "policies")
+	isDiffer := func(yes, no string) string {
+		return `{{ if eq $labels.why "differ" }}` + yes + "{{ else }}" + no + "{{ end }}"
 	}
-}
-
-// policiesDiffer alerts on instances that are not under the policy of the others. A roll-out takes some time.
-func policiesDiffer() alert {
 	return alert{
-		name: "PoliciesDiffer", severity: warning, lasts: 30 * time.Minute, slow: true,
-		expr:    "count by (cluster, namespace, job) (count by (cluster, namespace, job, hash) (abate_policy_info)) > 1",
-		summary: "{{ $value | humanize }} policies are in force among the instances of {{ $labels.job }}",
-		text: "For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} different " +
-			"policy " +
-			"files. A roll-out has stopped half-way, or some did not get the new file.",
+		name: "PolicyNotInForce", severity: warning, lasts: 5 * time.Minute, slow: true,
+		expr: "label_replace(count " + by + "(abate_config_last_reload_successful == 0), \"why\", \"mistakes\", \"\", \"\")\n" +
+			"or label_replace(max " + by + "(min_over_time(" + policies + "[25M]) and " + policies + " SINCE 25M) > 1, " +
+			"\"why\", \"differ\", \"\", \"\")",
+		summary: isDiffer("{{ $value | humanize }} policies are in force among the instances of {{ $labels.job }}",
+			"{{ $labels.job }} runs under an old policy: the new file has mistakes"),
+		text: isDiffer("For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} different "+
+			"policy files. A roll-out has stopped half-way, or some did not get the new file.", "{{ $value | humanize }} "+
+			"instances of {{ $labels.job }} could not load their policy file the last time it changed, and go on with the one "+
+			"before it. Their log says what to fix. When one is restarted it does not start."),
 	}
 }

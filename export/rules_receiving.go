@@ -51,24 +51,28 @@ func keysFull() alert {
 	}
 }
 
-// deadLetters alerts at once. The first dead letter counts, even if a process gave it up before its first scrape, so
-// that the series begins with it; the hour keeps a failed scrape from making an old series look new. What would be dead
-// letters in such numbers that it is held counts too: consumers look at a window before they hold anything.
+// deadLetters alerts at once: the first dead letter counts, even if a process gave it up before its first scrape, so
+// that the series begins with it. The hour keeps a failed scrape from making an old series look new.
 func deadLetters() alert {
 	const letters = "abate_kafka_dead_letters_total"
-	isFlood := func(yes, no string) string {
-		return `{{ if eq $labels.held "flood" }}` + yes + "{{ else }}" + no + "{{ end }}"
-	}
 	return alert{
 		name: "DeadLetterArrival", severity: warning,
 		expr: "sum by (cluster, namespace, job, service, topic) (\n  (" + letters + " unless last_over_time(" + letters +
-			"[60W] OFFSET))\n  or increase(" + letters + "[5W])\n) > 0\nor label_replace(max BY (abate_kafka_flood_share) " +
-			"and ON max BY (abate_kafka_flood_holding) > 0, \"held\", \"flood\", \"\", \"\")",
-		summary: isFlood("Messages for {{ $labels.service }} are held, because too many would be dead letters",
-			"{{ $labels.topic }} has new dead letters"),
-		text: isFlood("{{ $value | humanizePercentage }} of the messages for {{ $labels.service }} would become dead letters, "+
-			"so they wait in the last retry topic. Look at the service and at what was deployed last. When the cause is fixed, "+
-			"the messages are delivered automatically.", "About {{ $value | humanize }} messages of {{ $labels.topic }} have "+
-			"been given up and are in its dead-letter topic. Somebody has to look at them."),
+			"[60W] OFFSET))\n  or increase(" + letters + "[5W])\n) > 0",
+		summary: "{{ $labels.topic }} has new dead letters",
+		text: "About {{ $value | humanize }} messages of {{ $labels.topic }} have been given up and are in its " +
+			"dead-letter topic. Somebody has to look at them.",
+	}
+}
+
+// letterFlood alerts at once, because consumers look at a window before they hold anything.
+func letterFlood() alert {
+	return alert{
+		name: "DeadLetterFlood", severity: warning,
+		expr:    "max BY (abate_kafka_flood_share)\nand ON max BY (abate_kafka_flood_holding) > 0",
+		summary: "Messages for {{ $labels.service }} are held, because too many would be dead letters",
+		text: "{{ $value | humanizePercentage }} of the messages for {{ $labels.service }} would become dead letters, " +
+			"so they wait in the last retry topic. Look at the service and at what was deployed last. When the cause is " +
+			"fixed, the messages are delivered automatically.",
 	}
 }

@@ -60,8 +60,9 @@ func (c clockwork) expr(text string) string {
 	all := scaled(60*w) / float64(c.slowly())
 	return strings.NewReplacer("BY", "by "+labels, "ON", "on "+labels, "[W]", "["+c.text(w)+"]",
 		"[5W]", "["+c.text(5*w)+"]", "[60W]", "["+c.text(60*w)+"]", "OFFSET", "offset "+c.text(5*w),
-		"[M]", "["+c.text(time.Minute)+"]", "[3M]", "["+c.text(3*time.Minute)+"]", "SINCE 3M",
-		"offset "+c.text(3*time.Minute), "SINCE", "offset "+c.text(time.Minute),
+		"[M]", "["+c.text(time.Minute)+"]", "[3M]", "["+c.text(3*time.Minute)+"]", "[25M]",
+		"["+c.text(25*time.Minute)+"]", "SINCE 3M", "offset "+c.text(3*time.Minute), "SINCE 25M",
+		"offset "+c.text(25*time.Minute), "SINCE", "offset "+c.text(time.Minute),
 		"HALF", number(history*all), "ALL", number(all), "TWO", number(c.perSecond(2)), "TEN",
 		number(c.perSecond(10))).Replace(text)
 }
@@ -74,9 +75,8 @@ func facts() []member {
 	perSecond := func(of, metric string) member { return member{of, fmt.Sprintf(pair, metric)} }
 	return []member{
 		perSecond("first_attempts", "abate_first_attempts_total"),
-		perSecond("calls", "abate_calls_ended_total"),
-		{"", "sum by (cluster, namespace, job, service, of) (rate(abate_noticed_total{of=~\"extra_attempts|retries|" +
-			"failed_calls|budget_exhausted|shed|critical_shed\"}[W]))"},
+		{"", "sum by (cluster, namespace, job, service, of) (rate(abate_noticed_total{of=~\"extra_attempts|" +
+			"extra_but_retries|failed_calls|unsent_calls|budget_exhausted|shed|critical_shed\"}[W]))"},
 		// Instances whose circuit was open at a scrape of the window: between two waits it is half-open, and still not
 		// closed. One that nobody calls stays open for ever, and does not count.
 		{"circuits_open", "sum BY (max_over_time(abate_noticed_circuit_open[W]) * ignoring(of) " +
@@ -85,7 +85,6 @@ func facts() []member {
 		{"", "max by (cluster, namespace, job, service, of) (abate_noticed_policy)"},
 		{"fallback", "max BY (abate_policy_fallback)"},
 		perSecond("arrivals", "abate_requests_arrived_total"),
-		perSecond("critical_arrivals", "abate_critical_requests_arrived_total"),
 		// What each instance sees, by how much arrives there: a handful of requests somewhere has any share.
 		{"arriving_retries", "sum BY (abate_noticed_arriving_retry_ratio * ignoring(of) " +
 			"rate(abate_noticed_total{of=\"arrivals\"}[W]))"},
@@ -98,6 +97,9 @@ func slowFacts() []member {
 		{"attempts_running", "sum BY (abate_attempts_running)"},
 		{"instances", "count BY (abate_attempts_running)"},
 		{"gates", "count BY (abate_requests_arrived_total)"},
+		{"critical_share", "sum BY (rate(abate_critical_requests_arrived_total[W])) / sum BY (rate(" +
+			"abate_requests_arrived_total[W]))"},
+		{"policies", "count by (cluster, namespace, job) (count by (cluster, namespace, job, hash) (abate_policy_info))"},
 		// the room that the keys of a retention would take up at this rate, as a share of what there is, where it is most
 		{"keys", "max BY (sum without (result) (rate(abate_idempotency_total{result=\"run\"}[5W])) * " +
 			"abate_idempotency_retention_seconds / abate_idempotency_max_keys)"},
@@ -118,21 +120,23 @@ func comparisons(t clockwork) []member {
 		// a rate of extra attempts that is nothing yet: what time earns, and the bank within a window
 		{"few", bank + " + ON " + one(services, "earned_per_second") + " or ON " + bank},
 		{"amplification", "1 + " + of("extra_attempts", "first_attempts")},
-		{"retries", fmt.Sprintf("%s / ON (%s + ON %s)", one(services, "retries"), one(services, "extra_attempts"),
-			one(services, "first_attempts"))},
+		{"retries", fmt.Sprintf("(%s - ON %s or ON %[1]s) / ON (%[1]s + ON %[3]s)", one(services, "extra_attempts"),
+			one(services, "extra_but_retries"), one(services, "first_attempts"))},
 		{"excess", fmt.Sprintf("%s - ON %s * ON %s - ON (%s + ON %[5]s or ON %[4]s)", one(services, "extra_attempts"),
 			one(services, "allowed_extra_attempts"), one(services, "first_attempts"), bank,
 			one(services, "earned_per_second"))},
-		{"failed_calls", of("failed_calls", "calls")},
+		// of the calls that begin; of those that wait for an answer all may end in one window
+		{"failed_calls", fmt.Sprintf("clamp_max(%s / ON (%s + ON %s), 1)", one(services, "failed_calls"),
+			one(services, "first_attempts"), one(services, "unsent_calls"))},
 		{"shed", of("shed", "arrivals")},
-		{"critical_shed", of("critical_shed", "critical_arrivals")},
+		{"critical_shed", of("critical_shed", "arrivals") + " / ON " + one(levels, "critical_share")},
 		{"arriving_retries", of("arriving_retries", "arrivals")},
 		// fewer than ten calls in a window say nothing of an instance
 		{"shedding_instances", "count BY (rate(abate_noticed_total{of=\"critical_shed\"}[W]) > ignoring(of) 0.05 * " +
 			"(rate(abate_noticed_total{of=\"critical_arrivals\"}[W]) > TEN)) / ON " + one(levels, "gates")},
 		{"circuit_due", circuitDue(t)},
-		{"forced_open_and_called", "max BY (abate_policy_circuit_breaker_forced_open) and ON " + one(services, "calls") +
-			" > 0"},
+		{"forced_open_and_called", "max BY (abate_policy_circuit_breaker_forced_open) and ON " +
+			one(services, "unsent_calls") + " > 0"},
 	}, member{"", instancesInTrouble(bank)})
 }
 

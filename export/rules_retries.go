@@ -7,7 +7,7 @@ func degraded() alert {
 	return alert{
 		name: "DependencyDegraded", severity: warning, lasts: 5 * time.Minute,
 		expr: byService(ratios, "retries") + " > ON " + one(services, "allowed_retries") + " / 2\nunless ON " +
-			one(ratios, "failed_calls") + " >= 0.02\nand ON " + one(services, "retries") + " > ON " + one(ratios, "few"),
+			one(ratios, "failed_calls") + " >= 0.02\nand ON " + one(services, "extra_attempts") + " > ON " + one(ratios, "few"),
 		summary: "{{ $labels.service }} fails more often, and retries still hide it",
 		text: "{{ $value | humanizePercentage }} of all attempts are retries, and most of them succeed: callers see " +
 			"less than 2 % failures. If it gets worse, callers will see it.",
@@ -17,7 +17,7 @@ func degraded() alert {
 func highRetryRate() alert {
 	return alert{
 		name: "HighRetryRate", severity: warning, lasts: 2 * time.Minute,
-		expr: byService(ratios, "retries") + " > ON " + one(services, "allowed_retries") + "\nand ON " + one(services, "retries") +
+		expr: byService(ratios, "retries") + " > ON " + one(services, "allowed_retries") + "\nand ON " + one(services, "extra_attempts") +
 			" > ON " + one(ratios, "few"),
 		summary: "{{ $labels.service }}: {{ $value | humanizePercentage }} of all attempts are retries",
 		text: "{{ $value | humanizePercentage }} of the attempts sent to {{ $labels.service }} are retries, which is high " +

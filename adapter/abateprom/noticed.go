@@ -127,11 +127,11 @@ func (o *observer) watches() []*watch {
 	exhausted, limited := o.refusals[reasonOf(abate.ErrBudgetExhausted)], o.refusals[reasonOf(abate.ErrRateLimited)]
 	failures := append([]prometheus.Counter{o.failed}, o.refusals[:]...)
 	return []*watch{
-		{tells: []prometheus.Counter{o.extra}, shown: []noticed{
-			{"extra_attempts", o.extra}, {"retries", o.retries}}},
+		{tells: []prometheus.Counter{o.extra}, shown: []noticed{{"extra_attempts", o.extra}}},
+		{tells: []prometheus.Counter{o.unbidden}, shown: []noticed{{"extra_but_retries", o.unbidden}}},
 		{tells: []prometheus.Counter{o.extra}, least: manyExtra, shown: []noticed{
 			{"first_attempts", o.first}, {"many_extra_attempts", o.extra}}},
-		{tells: failures, shown: []noticed{{"failed_calls", o.failed}}},
+		{tells: failures, shown: []noticed{{"failed_calls", o.failed}, {"unsent_calls", o.unsent}}},
 		{tells: failures, least: manyFailed, shown: []noticed{
 			{manyFailedCalls, o.failed}, {"calls", o.endedAll}}},
 		{tells: []prometheus.Counter{exhausted}, shown: []noticed{{"budget_exhausted", exhausted}}},
@@ -178,9 +178,33 @@ func noticeGuard(to chan<- prometheus.Metric, service string, o *observer, g *ab
 	for _, w := range o.noticed {
 		of := w.shown[0].of
 		if w.collect(to, service, now, open && of == manyFailedCalls) && of == "extra_attempts" {
-			noticePolicy(to, service, g)
+			limits := limitsOf(g)
+			if o.over.recently(read(o.first), read(o.extra), read(o.unbidden), &limits, now) {
+				noticePolicy(to, service, &limits)
+			}
 		}
 	}
+}
+
+// overdone remembers when extra attempts were more than what the first of the alerts forgives. What is so of a program
+// within some time was so of one of its instances between two scrapes of that time: the share of all is no more than
+// the largest. So where no instance shows where alerts begin, none begins. The zero value has seen nothing.
+type overdone struct {
+	mu                     sync.Mutex
+	first, extra, unbidden float64
+	until                  time.Time
+}
+
+// recently reports whether counters have grown so within the last ten minutes, as seen now or before.
+func (o *overdone) recently(first, extra, unbidden float64, l *budget.Limits, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sent, more, others := first-o.first, extra-o.extra, unbidden-o.unbidden
+	o.first, o.extra, o.unbidden = first, extra, unbidden
+	if more > 0 && (more >= l.Extra*sent || more-others >= l.Retries/2*(sent+more)) {
+		o.until = now.Add(noticedFor)
+	}
+	return now.Before(o.until)
 }
 
 // noticeArriving shows the retries that arrive at a gate, while there are any.
@@ -198,10 +222,10 @@ func showLimit(to chan<- prometheus.Metric, service, of string, v float64) {
 	to <- prometheus.MustNewConstMetric(policyNoticedDesc, prometheus.GaugeValue, v, service, of)
 }
 
-// noticePolicy shows what extra attempts are compared with. A guard that nobody has added is measured by the default
-// policy, but for what that says of a service that fails: its own may have no budget. Without a budget it is the ratio
-// of the built-in one.
-func noticePolicy(to chan<- prometheus.Metric, service string, g *abate.Guard) {
+// limitsOf is what extra attempts are compared with. A guard that nobody has added is measured by the default policy,
+// but for what that says of a service that fails: its own may have no budget. Without a budget it is the ratio of the
+// built-in one.
+func limitsOf(g *abate.Guard) budget.Limits {
 	p := usual
 	if g != nil {
 		p = g.Describe()
@@ -211,16 +235,19 @@ func noticePolicy(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 		built, _ := usual.Allowance()
 		allowance = budget.Allowance{Ratio: built.Ratio, Reserve: built.Reserve}
 	}
-	limits := allowance.Limits(p.MaxExtraAttempts())
-	show := func(of string, v float64) { showLimit(to, service, of, v) }
-	show("bank", limits.Bank)
-	show("allowed_retries", limits.Retries)
-	if limits.Storm > 0 {
-		show("allowed_extra_attempts", limits.Extra)
-		show("storm", limits.Storm)
+	return allowance.Limits(p.MaxExtraAttempts())
+}
+
+// noticePolicy shows what extra attempts are compared with.
+func noticePolicy(to chan<- prometheus.Metric, service string, l *budget.Limits) {
+	showLimit(to, service, "bank", l.Bank)
+	showLimit(to, service, "allowed_retries", l.Retries)
+	if l.Storm > 0 {
+		showLimit(to, service, "allowed_extra_attempts", l.Extra)
+		showLimit(to, service, "storm", l.Storm)
 	}
-	if limits.PerSecond > 0 {
-		show("earned_per_second", limits.PerSecond)
+	if l.PerSecond > 0 {
+		showLimit(to, service, "earned_per_second", l.PerSecond)
 	}
 }
 

@@ -22,11 +22,11 @@
       rules: [
         {
           "record": "abate:service",
-          "expr": "(((label_replace(sum by (cluster, namespace, job, service) (rate(abate_first_attempts_total[1m])), \"of\", \"first_attempts\", \"\", \"\")\nor label_replace(sum by (cluster, namespace, job, service) (rate(abate_calls_ended_total[1m])), \"of\", \"calls\", \"\", \"\"))\nor (sum by (cluster, namespace, job, service, of) (rate(abate_noticed_total{of=~\"extra_attempts|retries|failed_calls|budget_exhausted|shed|critical_shed\"}[1m]))\nor label_replace(sum by (cluster, namespace, job, service) (max_over_time(abate_noticed_circuit_open[1m]) * ignoring(of) (rate(abate_noticed_total{of=\"calls\"}[1m]) > bool 0)), \"of\", \"circuits_open\", \"\", \"\")))\nor ((max by (cluster, namespace, job, service, of) (abate_noticed_policy)\nor label_replace(max by (cluster, namespace, job, service) (abate_policy_fallback), \"of\", \"fallback\", \"\", \"\"))\nor (label_replace(sum by (cluster, namespace, job, service) (rate(abate_requests_arrived_total[1m])), \"of\", \"arrivals\", \"\", \"\")\nor (label_replace(sum by (cluster, namespace, job, service) (rate(abate_critical_requests_arrived_total[1m])), \"of\", \"critical_arrivals\", \"\", \"\")\nor label_replace(sum by (cluster, namespace, job, service) (abate_noticed_arriving_retry_ratio * ignoring(of) rate(abate_noticed_total{of=\"arrivals\"}[1m])), \"of\", \"arriving_retries\", \"\", \"\")))))"
+          "expr": "((label_replace(sum by (cluster, namespace, job, service) (rate(abate_first_attempts_total[1m])), \"of\", \"first_attempts\", \"\", \"\")\nor (sum by (cluster, namespace, job, service, of) (rate(abate_noticed_total{of=~\"extra_attempts|extra_but_retries|failed_calls|unsent_calls|budget_exhausted|shed|critical_shed\"}[1m]))\nor label_replace(sum by (cluster, namespace, job, service) (max_over_time(abate_noticed_circuit_open[1m]) * ignoring(of) (rate(abate_noticed_total{of=\"calls\"}[1m]) > bool 0)), \"of\", \"circuits_open\", \"\", \"\")))\nor ((max by (cluster, namespace, job, service, of) (abate_noticed_policy)\nor label_replace(max by (cluster, namespace, job, service) (abate_policy_fallback), \"of\", \"fallback\", \"\", \"\"))\nor (label_replace(sum by (cluster, namespace, job, service) (rate(abate_requests_arrived_total[1m])), \"of\", \"arrivals\", \"\", \"\")\nor label_replace(sum by (cluster, namespace, job, service) (abate_noticed_arriving_retry_ratio * ignoring(of) rate(abate_noticed_total{of=\"arrivals\"}[1m])), \"of\", \"arriving_retries\", \"\", \"\"))))"
         },
         {
           "record": "abate:ratio",
-          "expr": "(((label_replace(abate:service{of=\"bank\"} / 60 + on (cluster, namespace, job, service) abate:service{of=\"earned_per_second\"} or on (cluster, namespace, job, service) abate:service{of=\"bank\"} / 60, \"of\", \"few\", \"\", \"\")\nor (label_replace(1 + abate:service{of=\"extra_attempts\"} / on (cluster, namespace, job, service) abate:service{of=\"first_attempts\"}, \"of\", \"amplification\", \"\", \"\")\nor label_replace(abate:service{of=\"retries\"} / on (cluster, namespace, job, service) (abate:service{of=\"extra_attempts\"} + on (cluster, namespace, job, service) abate:service{of=\"first_attempts\"}), \"of\", \"retries\", \"\", \"\")))\nor (label_replace(abate:service{of=\"extra_attempts\"} - on (cluster, namespace, job, service) abate:service{of=\"allowed_extra_attempts\"} * on (cluster, namespace, job, service) abate:service{of=\"first_attempts\"} - on (cluster, namespace, job, service) (abate:service{of=\"bank\"} / 60 + on (cluster, namespace, job, service) abate:service{of=\"earned_per_second\"} or on (cluster, namespace, job, service) abate:service{of=\"bank\"} / 60), \"of\", \"excess\", \"\", \"\")\nor (label_replace(abate:service{of=\"failed_calls\"} / on (cluster, namespace, job, service) abate:service{of=\"calls\"}, \"of\", \"failed_calls\", \"\", \"\")\nor label_replace(abate:service{of=\"shed\"} / on (cluster, namespace, job, service) abate:service{of=\"arrivals\"}, \"of\", \"shed\", \"\", \"\"))))\nor ((label_replace(abate:service{of=\"critical_shed\"} / on (cluster, namespace, job, service) abate:service{of=\"critical_arrivals\"}, \"of\", \"critical_shed\", \"\", \"\")\nor (label_replace(abate:service{of=\"arriving_retries\"} / on (cluster, namespace, job, service) abate:service{of=\"arrivals\"}, \"of\", \"arriving_retries\", \"\", \"\")\nor label_replace(count by (cluster, namespace, job, service) (rate(abate_noticed_total{of=\"critical_shed\"}[1m]) > ignoring(of) 0.05 * (rate(abate_noticed_total{of=\"critical_arrivals\"}[1m]) > 0.167)) / on (cluster, namespace, job, service) abate:level{of=\"gates\"}, \"of\", \"shedding_instances\", \"\", \"\")))\nor (label_replace((max by (cluster, namespace, job, service) (abate:ratio{of=\"circuit_due\"}) or on (cluster, namespace, job, service) time() + -75 + 1 * clamp(2 * max by (cluster, namespace, job, service) (abate:service{of=\"circuit_wait\"} or on (cluster, namespace, job, service) 0 * abate:service{of=\"circuits_open\"}), 60, 600)) and on (cluster, namespace, job, service) abate:service{of=\"circuits_open\"} > 0, \"of\", \"circuit_due\", \"\", \"\")\nor (label_replace(max by (cluster, namespace, job, service) (abate_policy_circuit_breaker_forced_open) and on (cluster, namespace, job, service) abate:service{of=\"calls\"} > 0, \"of\", \"forced_open_and_called\", \"\", \"\")\nor (label_replace(abate:service{of=\"circuits_open\"}, \"of\", \"open_instances\", \"\", \"\") or label_replace(count by (cluster, namespace, job, service) ((rate(abate_noticed_total{of=\"many_extra_attempts\"}[1m]) > on (cluster, namespace, job, service) group_left () (abate:service{of=\"bank\"} / 60 + on (cluster, namespace, job, service) abate:service{of=\"earned_per_second\"} or on (cluster, namespace, job, service) abate:service{of=\"bank\"} / 60)) > ignoring(of) rate(abate_noticed_total{of=\"first_attempts\"}[1m]) * on (cluster, namespace, job, service) group_left () abate:service{of=\"storm\"}), \"of\", \"storming_instances\", \"\", \"\") or label_replace(count by (cluster, namespace, job, service) (rate(abate_noticed_total{of=\"many_failed_calls\"}[1m]) > ignoring(of) 0.5 * (rate(abate_noticed_total{of=\"calls\"}[1m]) > 0.167)), \"of\", \"failing_instances\", \"\", \"\")) / on (cluster, namespace, job, service) group_left () abate:level{of=\"instances\"}))))"
+          "expr": "(((label_replace(abate:service{of=\"bank\"} / 60 + on (cluster, namespace, job, service) abate:service{of=\"earned_per_second\"} or on (cluster, namespace, job, service) abate:service{of=\"bank\"} / 60, \"of\", \"few\", \"\", \"\")\nor (label_replace(1 + abate:service{of=\"extra_attempts\"} / on (cluster, namespace, job, service) abate:service{of=\"first_attempts\"}, \"of\", \"amplification\", \"\", \"\")\nor label_replace((abate:service{of=\"extra_attempts\"} - on (cluster, namespace, job, service) abate:service{of=\"extra_but_retries\"} or on (cluster, namespace, job, service) abate:service{of=\"extra_attempts\"}) / on (cluster, namespace, job, service) (abate:service{of=\"extra_attempts\"} + on (cluster, namespace, job, service) abate:service{of=\"first_attempts\"}), \"of\", \"retries\", \"\", \"\")))\nor (label_replace(abate:service{of=\"extra_attempts\"} - on (cluster, namespace, job, service) abate:service{of=\"allowed_extra_attempts\"} * on (cluster, namespace, job, service) abate:service{of=\"first_attempts\"} - on (cluster, namespace, job, service) (abate:service{of=\"bank\"} / 60 + on (cluster, namespace, job, service) abate:service{of=\"earned_per_second\"} or on (cluster, namespace, job, service) abate:service{of=\"bank\"} / 60), \"of\", \"excess\", \"\", \"\")\nor (label_replace(clamp_max(abate:service{of=\"failed_calls\"} / on (cluster, namespace, job, service) (abate:service{of=\"first_attempts\"} + on (cluster, namespace, job, service) abate:service{of=\"unsent_calls\"}), 1), \"of\", \"failed_calls\", \"\", \"\")\nor label_replace(abate:service{of=\"shed\"} / on (cluster, namespace, job, service) abate:service{of=\"arrivals\"}, \"of\", \"shed\", \"\", \"\"))))\nor ((label_replace(abate:service{of=\"critical_shed\"} / on (cluster, namespace, job, service) abate:service{of=\"arrivals\"} / on (cluster, namespace, job, service) abate:level{of=\"critical_share\"}, \"of\", \"critical_shed\", \"\", \"\")\nor (label_replace(abate:service{of=\"arriving_retries\"} / on (cluster, namespace, job, service) abate:service{of=\"arrivals\"}, \"of\", \"arriving_retries\", \"\", \"\")\nor label_replace(count by (cluster, namespace, job, service) (rate(abate_noticed_total{of=\"critical_shed\"}[1m]) > ignoring(of) 0.05 * (rate(abate_noticed_total{of=\"critical_arrivals\"}[1m]) > 0.167)) / on (cluster, namespace, job, service) abate:level{of=\"gates\"}, \"of\", \"shedding_instances\", \"\", \"\")))\nor (label_replace((max by (cluster, namespace, job, service) (abate:ratio{of=\"circuit_due\"}) or on (cluster, namespace, job, service) time() + -75 + 1 * clamp(2 * max by (cluster, namespace, job, service) (abate:service{of=\"circuit_wait\"} or on (cluster, namespace, job, service) 0 * abate:service{of=\"circuits_open\"}), 60, 600)) and on (cluster, namespace, job, service) abate:service{of=\"circuits_open\"} > 0, \"of\", \"circuit_due\", \"\", \"\")\nor (label_replace(max by (cluster, namespace, job, service) (abate_policy_circuit_breaker_forced_open) and on (cluster, namespace, job, service) abate:service{of=\"unsent_calls\"} > 0, \"of\", \"forced_open_and_called\", \"\", \"\")\nor (label_replace(abate:service{of=\"circuits_open\"}, \"of\", \"open_instances\", \"\", \"\") or label_replace(count by (cluster, namespace, job, service) ((rate(abate_noticed_total{of=\"many_extra_attempts\"}[1m]) > on (cluster, namespace, job, service) group_left () (abate:service{of=\"bank\"} / 60 + on (cluster, namespace, job, service) abate:service{of=\"earned_per_second\"} or on (cluster, namespace, job, service) abate:service{of=\"bank\"} / 60)) > ignoring(of) rate(abate_noticed_total{of=\"first_attempts\"}[1m]) * on (cluster, namespace, job, service) group_left () abate:service{of=\"storm\"}), \"of\", \"storming_instances\", \"\", \"\") or label_replace(count by (cluster, namespace, job, service) (rate(abate_noticed_total{of=\"many_failed_calls\"}[1m]) > ignoring(of) 0.5 * (rate(abate_noticed_total{of=\"calls\"}[1m]) > 0.167)), \"of\", \"failing_instances\", \"\", \"\")) / on (cluster, namespace, job, service) group_left () abate:level{of=\"instances\"}))))"
         },
       ],
     }, {
@@ -35,7 +35,7 @@
       rules: [
         {
           "record": "abate:level",
-          "expr": "((label_replace(sum by (cluster, namespace, job, service) (abate_attempts_running), \"of\", \"attempts_running\", \"\", \"\")\nor label_replace(count by (cluster, namespace, job, service) (abate_attempts_running), \"of\", \"instances\", \"\", \"\"))\nor (label_replace(count by (cluster, namespace, job, service) (abate_requests_arrived_total), \"of\", \"gates\", \"\", \"\")\nor (label_replace(max by (cluster, namespace, job, service) (sum without (result) (rate(abate_idempotency_total{result=\"run\"}[5m])) * abate_idempotency_retention_seconds / abate_idempotency_max_keys), \"of\", \"keys\", \"\", \"\")\nor label_replace(count by (cluster, namespace, job, service) (increase(abate_idempotency_forgotten_total[5m]) > 0 or sum without (result) (increase(abate_idempotency_total{result=\"full\"}[5m])) > 0) / on (cluster, namespace, job, service) count by (cluster, namespace, job, service) (abate_idempotency_max_keys), \"of\", \"full_instances\", \"\", \"\"))))"
+          "expr": "((label_replace(sum by (cluster, namespace, job, service) (abate_attempts_running), \"of\", \"attempts_running\", \"\", \"\")\nor (label_replace(count by (cluster, namespace, job, service) (abate_attempts_running), \"of\", \"instances\", \"\", \"\")\nor label_replace(count by (cluster, namespace, job, service) (abate_requests_arrived_total), \"of\", \"gates\", \"\", \"\")))\nor ((label_replace(sum by (cluster, namespace, job, service) (rate(abate_critical_requests_arrived_total[1m])) / sum by (cluster, namespace, job, service) (rate(abate_requests_arrived_total[1m])), \"of\", \"critical_share\", \"\", \"\")\nor label_replace(count by (cluster, namespace, job) (count by (cluster, namespace, job, hash) (abate_policy_info)), \"of\", \"policies\", \"\", \"\"))\nor (label_replace(max by (cluster, namespace, job, service) (sum without (result) (rate(abate_idempotency_total{result=\"run\"}[5m])) * abate_idempotency_retention_seconds / abate_idempotency_max_keys), \"of\", \"keys\", \"\", \"\")\nor label_replace(count by (cluster, namespace, job, service) (increase(abate_idempotency_forgotten_total[5m]) > 0 or sum without (result) (increase(abate_idempotency_total{result=\"full\"}[5m])) > 0) / on (cluster, namespace, job, service) count by (cluster, namespace, job, service) (abate_idempotency_max_keys), \"of\", \"full_instances\", \"\", \"\"))))"
         },
       ],
     }, ],
@@ -47,7 +47,7 @@
       rules: [
         {
           "alert": "DependencyDegraded",
-          "expr": "max by (cluster, namespace, job, service) (abate:ratio{of=\"retries\"}) > on (cluster, namespace, job, service) abate:service{of=\"allowed_retries\"} / 2\nunless on (cluster, namespace, job, service) abate:ratio{of=\"failed_calls\"} >= 0.02\nand on (cluster, namespace, job, service) abate:service{of=\"retries\"} > on (cluster, namespace, job, service) abate:ratio{of=\"few\"}",
+          "expr": "max by (cluster, namespace, job, service) (abate:ratio{of=\"retries\"}) > on (cluster, namespace, job, service) abate:service{of=\"allowed_retries\"} / 2\nunless on (cluster, namespace, job, service) abate:ratio{of=\"failed_calls\"} >= 0.02\nand on (cluster, namespace, job, service) abate:service{of=\"extra_attempts\"} > on (cluster, namespace, job, service) abate:ratio{of=\"few\"}",
           "for": "5m",
           "labels": {
             "severity": "warning"
@@ -60,7 +60,7 @@
         },
         {
           "alert": "HighRetryRate",
-          "expr": "max by (cluster, namespace, job, service) (abate:ratio{of=\"retries\"}) > on (cluster, namespace, job, service) abate:service{of=\"allowed_retries\"}\nand on (cluster, namespace, job, service) abate:service{of=\"retries\"} > on (cluster, namespace, job, service) abate:ratio{of=\"few\"}",
+          "expr": "max by (cluster, namespace, job, service) (abate:ratio{of=\"retries\"}) > on (cluster, namespace, job, service) abate:service{of=\"allowed_retries\"}\nand on (cluster, namespace, job, service) abate:service{of=\"extra_attempts\"} > on (cluster, namespace, job, service) abate:ratio{of=\"few\"}",
           "for": "2m",
           "labels": {
             "severity": "warning"
@@ -165,14 +165,26 @@
         },
         {
           "alert": "DeadLetterArrival",
-          "expr": "sum by (cluster, namespace, job, service, topic) (\n  (abate_kafka_dead_letters_total unless last_over_time(abate_kafka_dead_letters_total[1h] offset 5m))\n  or increase(abate_kafka_dead_letters_total[5m])\n) > 0\nor label_replace(max by (cluster, namespace, job, service) (abate_kafka_flood_share) and on (cluster, namespace, job, service) max by (cluster, namespace, job, service) (abate_kafka_flood_holding) > 0, \"held\", \"flood\", \"\", \"\")",
+          "expr": "sum by (cluster, namespace, job, service, topic) (\n  (abate_kafka_dead_letters_total unless last_over_time(abate_kafka_dead_letters_total[1h] offset 5m))\n  or increase(abate_kafka_dead_letters_total[5m])\n) > 0",
           "labels": {
             "severity": "warning"
           },
           "annotations": {
-            "summary": "{{ if eq $labels.held \"flood\" }}Messages for {{ $labels.service }} are held, because too many would be dead letters{{ else }}{{ $labels.topic }} has new dead letters{{ end }}",
-            "description": "{{ if eq $labels.held \"flood\" }}{{ $value | humanizePercentage }} of the messages for {{ $labels.service }} would become dead letters, so they wait in the last retry topic. Look at the service and at what was deployed last. When the cause is fixed, the messages are delivered automatically.{{ else }}About {{ $value | humanize }} messages of {{ $labels.topic }} have been given up and are in its dead-letter topic. Somebody has to look at them.{{ end }}",
+            "summary": "{{ $labels.topic }} has new dead letters",
+            "description": "About {{ $value | humanize }} messages of {{ $labels.topic }} have been given up and are in its dead-letter topic. Somebody has to look at them.",
             "runbook_url": $._config.runbookURL + "/DeadLetterArrival.md"
+          }
+        },
+        {
+          "alert": "DeadLetterFlood",
+          "expr": "max by (cluster, namespace, job, service) (abate_kafka_flood_share)\nand on (cluster, namespace, job, service) max by (cluster, namespace, job, service) (abate_kafka_flood_holding) > 0",
+          "labels": {
+            "severity": "warning"
+          },
+          "annotations": {
+            "summary": "Messages for {{ $labels.service }} are held, because too many would be dead letters",
+            "description": "{{ $value | humanizePercentage }} of the messages for {{ $labels.service }} would become dead letters, so they wait in the last retry topic. Look at the service and at what was deployed last. When the cause is fixed, the messages are delivered automatically.",
+            "runbook_url": $._config.runbookURL + "/DeadLetterFlood.md"
           }
         },
       ],
@@ -213,29 +225,16 @@
           }
         },
         {
-          "alert": "PolicyReloadFailed",
-          "expr": "count by (cluster, namespace, job) (abate_config_last_reload_successful == 0)",
+          "alert": "PolicyNotInForce",
+          "expr": "label_replace(count by (cluster, namespace, job) (abate_config_last_reload_successful == 0), \"why\", \"mistakes\", \"\", \"\")\nor label_replace(max by (cluster, namespace, job) (min_over_time(abate:level{of=\"policies\"}[25m]) and abate:level{of=\"policies\"} offset 25m) > 1, \"why\", \"differ\", \"\", \"\")",
           "for": "5m",
           "labels": {
             "severity": "warning"
           },
           "annotations": {
-            "summary": "{{ $labels.job }} runs under an old policy: the new file has mistakes",
-            "description": "{{ $value | humanize }} instances of {{ $labels.job }} could not load their policy file the last time it changed, and go on with the one before it. Their log says what to fix. When one is restarted it does not start.",
-            "runbook_url": $._config.runbookURL + "/PolicyReloadFailed.md"
-          }
-        },
-        {
-          "alert": "PoliciesDiffer",
-          "expr": "count by (cluster, namespace, job) (count by (cluster, namespace, job, hash) (abate_policy_info)) > 1",
-          "for": "30m",
-          "labels": {
-            "severity": "warning"
-          },
-          "annotations": {
-            "summary": "{{ $value | humanize }} policies are in force among the instances of {{ $labels.job }}",
-            "description": "For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} different policy files. A roll-out has stopped half-way, or some did not get the new file.",
-            "runbook_url": $._config.runbookURL + "/PoliciesDiffer.md"
+            "summary": "{{ if eq $labels.why \"differ\" }}{{ $value | humanize }} policies are in force among the instances of {{ $labels.job }}{{ else }}{{ $labels.job }} runs under an old policy: the new file has mistakes{{ end }}",
+            "description": "{{ if eq $labels.why \"differ\" }}For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} different policy files. A roll-out has stopped half-way, or some did not get the new file.{{ else }}{{ $value | humanize }} instances of {{ $labels.job }} could not load their policy file the last time it changed, and go on with the one before it. Their log says what to fix. When one is restarted it does not start.{{ end }}",
+            "runbook_url": $._config.runbookURL + "/PolicyNotInForce.md"
           }
         },
         {

@@ -28,7 +28,7 @@ var (
 	shedTells    = []string{"abate_requests_shed_total", "abate_critical_requests_shed_total"}
 	tellings     = map[string]telling{
 		"abate_first_attempts_total": {"first_attempts", extraTells}, "abate_extra_attempts_total": {"extra_attempts",
-			extraTells}, "abate_retries_total": {"retries", extraTells},
+			extraTells},
 		"abate_calls_ended_total": {"calls", failureTells}, "abate_calls_failed_total": {"failed_calls", failureTells},
 		"abate_call_refusals_total": {"", []string{"abate_call_refusals_total"}}, // of: the reason
 		"abate_requests_shed_total": {"shed", shedTells}, "abate_critical_requests_arrived_total": {"critical_arrivals",
@@ -88,6 +88,11 @@ func noticed(t testing.TB, series []inputSeries) []inputSeries {
 		}
 		if name == "abate_extra_attempts_total" {
 			all = append(all, inputSeries{"abate_noticed_total{" + labels + "}", telltale})
+		}
+		if name == "abate_calls_ended_total" {
+			unsent := minus(values[s.Series], values["abate_first_attempts_total{"+strings.Split(labels, ", of=")[0]+"}"])
+			all = append(all, inputSeries{"abate_noticed_total{" + strings.Replace(labels, `of="calls"`, `of="unsent_calls"`, 1) +
+				"}", whileGrowing(unsent, growing)})
 		}
 		if name == "abate_calls_failed_total" { // for instances of which most calls fail
 			many := strings.Replace(labels, `of="failed_calls"`, `of="many_failed_calls"`, 1)
@@ -173,6 +178,21 @@ func limitSeries(labels, values string, l budget.Limits) (all []inputSeries) {
 		all = append(all, inputSeries{fmt.Sprintf("abate_noticed_policy{%s,of=%q}", labels, of), strings.Join(shown, " ")})
 	}
 	return all
+}
+
+// minus is what values are more than others; what is not there is 0.
+func minus(values, others []string) []string {
+	out := slices.Clone(values)
+	for i, v := range values {
+		if i < len(others) {
+			all, err1 := strconv.ParseFloat(v, 64)
+			some, err2 := strconv.ParseFloat(others[i], 64)
+			if err1 == nil && err2 == nil {
+				out[i] = strconv.FormatFloat(max(all-some, 0), 'g', -1, 64)
+			}
+		}
+	}
+	return out
 }
 
 // onlyOnes leaves out what is 0.
