@@ -30,7 +30,7 @@ func alertKinds(t clockwork) []alert {
 	return []alert{
 		degraded(), highRetryRate(), amplified(), budgetExhausted(), concurrency(), circuitOpen(), failing(), overridden(t),
 		heldBack(), arrivingRetries(), shedRate(), keysFull(), deadLetters(), letterFlood(), endpointsLost(),
-		policyNotInForce(), certificateEnds(),
+		policyNotInForce(), certificateEnds(t),
 	}
 }
 

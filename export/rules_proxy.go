@@ -22,21 +22,30 @@ func endpointsLost() alert {
 	}
 }
 
-// certificateEnds alerts a week before the end of a certificate, and wakes somebody on its last day.
-func certificateEnds() alert {
+// certificateEnds alerts a week before the end of a certificate, and wakes somebody on its last day. Those that live for
+// a day are renewed all the time, and end within a day always: only one that was there as long ago as it has left at
+// most is not renewed as it should be, or one that has minutes left.
+func certificateEnds(t clockwork) alert {
 	const labels = "(cluster, namespace, job, file)"
 	const expiry = "abate_proxy_certificate_expiry_timestamp_seconds"
-	const left = "min by " + labels + " (" + expiry + " - time())"
-	const page = "(" + left + " and on " + labels + " count by " + labels + " (" + expiry + " - time() < 86400) / on " +
-		labels + " count by " + labels + " (" + expiry + ") >= PAGE)"
+	const first = "min by " + labels + " (" + expiry + ")"
+	const left = first + " - time()"
+	const day = 24 * time.Hour
+	within := func(d time.Duration) string {
+		return "(" + left + " < " + number(d.Seconds()*t.scale) + " and on " + labels + " " + first + " == on " + labels +
+			" min by " + labels + " (" + expiry + " offset " + t.text(d) + "))"
+	}
+	soon := "(" + within(day) + " or " + left + " < " + number(t.scale*5*time.Minute.Seconds()) + ")"
+	page := "(" + soon + " and on " + labels + " count by " + labels + " (" + expiry + " - time() < " +
+		number(day.Seconds()*t.scale) + ") / on " + labels + " count by " + labels + " (" + expiry + ") >= PAGE)"
 	return alert{
-		name: "CertificateEnds", lasts: 5 * time.Minute, slow: true,
-		expr: gradedOn("on "+labels, page, left+" < 7 * 86400"),
+		name: "CertificateEnds", lasts: time.Minute, slow: true,
+		expr: gradedOn("on "+labels, page, soon+" or "+within(7*day)),
 		summary: "The certificate in {{ $labels.file }} of {{ $labels.job }} ends " + isPage("within a day, or has ended",
 			"within a week"),
 		text: "The certificate in force from {{ $labels.file }} in {{ $labels.job }} has {{ $value | humanizeDuration }} " +
-			"left, in the instance where that is least. After its end connections fail. A new file is read when it is there, " +
-			"without a restart.",
+			"left, in the instance where that is least, and was not renewed. After its end connections fail. A new file is " +
+			"read when it is there, without a restart.",
 	}
 }
 

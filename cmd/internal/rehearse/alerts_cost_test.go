@@ -30,7 +30,7 @@ import (
 // The fleet that the cost of the rules is measured with: each program calls two of the others, and has a gate.
 const programs, podsOfEach = 200, 5
 
-// program makes the metrics of one program, and calls for act. One attempt in so many fails; none if it is 0.
+// program makes the metrics of one program, and calls for act. One call in so many fails; none if it is 0.
 func program(t *testing.T, i, of int) (page prometheus.Gatherer, act func()) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -57,11 +57,12 @@ func program(t *testing.T, i, of int) (page prometheus.Gatherer, act func()) {
 		t.Fatal(err)
 	}
 	metrics.AddGate(gate)
-	attempts := i
+	calls := 0
 	return registry, func() {
 		for _, g := range guards {
+			calls++
 			_, _ = abate.Do(context.Background(), g, func(context.Context) (int, error) {
-				if attempts++; of > 0 && attempts%of == 0 {
+				if of > 0 && calls%of == 0 {
 					return 0, errors.New("down")
 				}
 				return 0, nil

@@ -86,8 +86,10 @@ func noticed(t testing.TB, series []inputSeries) []inputSeries {
 			many := strings.Replace(labels, `of="extra_attempts"`, `of="many_extra_attempts"`, 1)
 			all[len(all)-1].Series = "abate_noticed_total{" + many + "}"
 		}
-		if name == "abate_extra_attempts_total" {
-			all = append(all, inputSeries{"abate_noticed_total{" + labels + "}", telltale})
+		if name == "abate_extra_attempts_total" { // all are hedges, but for those that are retries
+			others := minus(values[s.Series], values["abate_retries_total{"+strings.Split(labels, ", of=")[0]+"}"])
+			all = append(all, inputSeries{"abate_noticed_total{" + labels + "}", telltale}, inputSeries{"abate_noticed_total{" +
+				strings.Replace(labels, `of="extra_attempts"`, `of="extra_but_retries"`, 1) + "}", whileGrowing(others, growing)})
 		}
 		if name == "abate_calls_ended_total" {
 			unsent := minus(values[s.Series], values["abate_first_attempts_total{"+strings.Split(labels, ", of=")[0]+"}"])
