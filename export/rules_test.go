@@ -118,7 +118,7 @@ func TestScaleChangesAllTimesAndNoNames(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"HighRetryRate": "12s", "RetryBudgetExhausted": "30s", "OverrideInForce": "90s", "DeadLetterArrival": "",
-		"PoliciesDiffer": "3m",
+		"PolicyNotInForce": "30s",
 	} {
 		a := alertNamed(t, alerts, name)
 		if a.For != want || strings.Contains(a.Expr, "1m]") || strings.Contains(a.Expr, "5m]") ||
@@ -126,7 +126,7 @@ func TestScaleChangesAllTimesAndNoNames(t *testing.T) {
 			t.Errorf("%s: for %q, want %q: %s", name, a.For, want, a.Expr)
 		}
 	}
-	if !strings.Contains(fast[1].Expr, "} / 6 ") {
+	if !strings.Contains(fast[1].Expr, "} / 6 ") || !strings.Contains(slow[1].Expr, "} / 60 ") {
 		t.Errorf("ten in six seconds: %s", fast[1].Expr)
 	}
 }
@@ -267,7 +267,7 @@ func FuzzRules(f *testing.F) {
 // An hour is the longest window of the rules: nothing overflows at the largest scale.
 func TestTheLongestTimeIsStillATime(t *testing.T) {
 	_, _, alerts := rulesFor(t, export.RulesOptions{Scale: export.MaxScale})
-	if a := alertNamed(t, alerts, "CircuitForcedOpen"); !strings.Contains(a.Expr, "[100h]") || a.For != "400h" {
+	if a := alertNamed(t, alerts, "OverrideInForce"); !strings.Contains(a.Expr, "[100h] offset 300h)") || a.For != "25h" {
 		t.Errorf("for %s: %s", a.For, a.Expr)
 	}
 }

@@ -221,8 +221,8 @@ func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *
 			inputSeries{`abate_calls_failed_total` + labels + `}`, refused})
 	}
 	asked := func(at time.Duration, jobs ...string) exprTest {
-		x := exprTest{Expr: `count by (job) (ALERTS{alertstate="firing", alertname="CircuitForcedOpen", severity="` + warn +
-			`"})`, At: prometheusTime(at)}
+		x := exprTest{Expr: `count by (job) (ALERTS{alertstate="firing", alertname="OverrideInForce", by="policy", severity="` +
+			warn + `"})`, At: prometheusTime(at)}
 		for _, job := range jobs {
 			x.Samples = append(x.Samples, sample{`{job="` + job + `"}`, 1})
 		}
@@ -239,7 +239,7 @@ func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *
 		ruleTest{Name: "forced open", Series: forced,
 			Exprs: []exprTest{noAlert(first - time.Second), asked(first+late, "shop"),
 				asked(second-time.Second, "shop"), asked(second+late, "shop", "cron"),
-				noAlertBut(second+late, "CircuitForcedOpen")}},
+				noAlertBut(second+late, "OverrideInForce")}},
 		ruleTest{Name: "another one", Series: open("payment-service", "shop", "{maxRetries: 0}", "1x1200", "0+10x1200"),
 			Exprs: append(firstFires("CircuitBreakerOpen", pager, 2*time.Minute, 2*time.Minute+late),
 				noAlertBut(30*time.Minute, "CircuitBreakerOpen"))})
