@@ -4,26 +4,27 @@ package rehearse
 
 import (
 	"context"
-
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
-
+	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -80,7 +81,12 @@ type recorded struct {
 }
 
 // see adds what is shown at scrape n.
-func (h history) see(n int, families []*dto.MetricFamily, wanted *regexp.Regexp) {
+func (h history) see(t *testing.T, n int, page prometheus.Gatherer, wanted *regexp.Regexp) {
+	t.Helper()
+	families, err := page.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range families {
 		if !wanted.MatchString(f.GetName()) {
 			continue
@@ -171,3 +177,120 @@ func (w *remoteWrite) send(t testing.TB, address string) {
 		t.Fatalf("status %d: %s", answer.StatusCode, said)
 	}
 }
+
+// filled starts a Prometheus that has been told what 1,000 pods of 200 programs show at several scrapes, of the metrics
+// that the rules read, and returns its address and the time of the last scrape.
+func filled(t *testing.T, of, scrapes int, wanted *regexp.Regexp) (address string, at time.Time) {
+	t.Helper()
+	all := make([]history, programs)
+	synctest.Test(t, func(t *testing.T) {
+		for i := range all {
+			all[i] = history{}
+			page, act := program(t, i, of)
+			for n := range scrapes {
+				for range int(scraping / time.Second) {
+					act()
+					time.Sleep(time.Second)
+				}
+				all[i].see(t, n, page, wanted)
+			}
+		}
+	})
+	address, _ = prometheusUnder(t, "global: {scrape_interval: 1h}\n", "--web.enable-remote-write-receiver")
+	at = time.Now().Truncate(time.Second)
+	from := at.Add(-time.Duration(scrapes-1) * scraping)
+	for i, h := range all {
+		var w remoteWrite
+		for pod := range podsOfEach {
+			for _, r := range h {
+				w.add(r, [][2]string{{"instance", fmt.Sprint("pod-", pod)}, {"job", fmt.Sprint("service-", i)},
+					{"namespace", fmt.Sprint("ns-", i%20)}, {"cluster", "west"}}, from)
+			}
+		}
+		w.send(t, address)
+	}
+	return address, at
+}
+
+// asks evaluates an expression and returns how many samples were read, and the result.
+func asks(t *testing.T, address, expr string, at time.Time) (samples int, result []*recorded) {
+	t.Helper()
+	answer, err := http.Get("http://" + address + "/api/v1/query?" + url.Values{"query": {expr}, "time": {unix(at)},
+		"stats": {"all"}}.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var said struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Value  [2]any
+			}
+			Stats struct {
+				Samples struct{ TotalQueryableSamples int }
+			}
+		}
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&said); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%v, status %d: %s", err, answer.StatusCode, expr)
+	}
+	for _, one := range said.Data.Result {
+		r := &recorded{}
+		for name, v := range one.Metric {
+			r.labels = append(r.labels, [2]string{name, v})
+		}
+		v, _ := strconv.ParseFloat(fmt.Sprint(one.Value[1]), 64)
+		r.values = []float64{v}
+		result = append(result, r)
+	}
+	return said.Data.Stats.Samples.TotalQueryableSamples, result
+}
+
+// The processor time of an evaluation goes with the samples that it reads, and their number is the same on every
+// machine. What the rules read at every scrape is what a share needs below the line, and what is in trouble; anything
+// more that every instance shows has to be looked at seldom.
+func TestTheRulesReadFewSamplesOfAThousandPods(t *testing.T) {
+	needs.Program(t, "prometheus")
+	rules := writtenRules(t, rulesOf(t, "defaults: {}"))
+	var names []string
+	for _, r := range rules {
+		names = append(names, namedMetrics.FindAllString(r.Expr, -1)...)
+	}
+	wanted := regexp.MustCompile("^(" + strings.Join(names, "|") + ")$")
+	for _, c := range []struct {
+		about          string
+		of, fast, slow int
+	}{{"all is well", 0, 13_500, 15_000}, {"every fiftieth call fails", 50, 31_000, 16_000}} {
+		address, at := filled(t, c.of, 8, wanted)
+		read := map[bool]int{}
+		for _, level := range []bool{true, false, false} { // the ratios read what was recorded before
+			for _, r := range rules {
+				if r.Record == "" || (r.Record == "abate:level") != level {
+					continue
+				}
+				_, result := asks(t, address, r.Expr, at)
+				var w remoteWrite
+				for _, one := range result {
+					w.add(one, [][2]string{{"__name__", r.Record}}, at)
+				}
+				w.send(t, address)
+			}
+			at = at.Add(time.Second)
+		}
+		for _, r := range rules {
+			samples, _ := asks(t, address, r.Expr, at)
+			slow := r.Record == "abate:level" || slices.Contains(slowAlerts, r.Alert)
+			read[slow] += samples
+			t.Logf("%s: %s%s reads %d samples", c.about, r.Record, r.Alert, samples)
+		}
+		t.Logf("%s: %d samples at every scrape, %d at every fourth", c.about, read[false], read[true])
+		if read[false] > c.fast || read[true] > c.slow || read[false] == 0 {
+			t.Errorf("%s: more than %d and %d", c.about, c.fast, c.slow)
+		}
+	}
+}
+
+// slowAlerts are those of the group that is evaluated seldom.
+var slowAlerts = []string{"ConcurrencySpike", "IdempotencyKeysFull", "EndpointsLost", "PolicyNotInForce",
+	"CertificateEnds"}
