@@ -162,8 +162,9 @@ func TestThresholdsFollowFromThePolicy(t *testing.T) {
 		for which, want := range map[string]float64{
 			`abate:service{of="allowed_extra_attempts"}`: c.extra, `abate:service{of="storm"}`: c.storm,
 			`abate:ratio{of="few"}`: c.few, `abate:service{of="allowed_retries"}`: c.retries,
-			// a window, but for what the alert waits itself, from the last time at which the circuit was not seen open
-			`abate:ratio{of="circuit_due"}`: c.waits + 60 - 120,
+			// a window, but for what the alert waits itself, from the last time at which the circuit was not seen to be open
+			// and called, which takes two scrapes
+			`abate:ratio{of="circuit_due"}`: c.waits + 60 - 120 + 15,
 		} {
 			x := exprTest{At: "60s", Expr: "round(sum by (service) (" + which + "), 0.0001)"}
 			if !math.IsNaN(want) {
