@@ -50,8 +50,7 @@ var blips = []string{
 
 // someRetries wants the blips to have been there: without them no alert would be no wonder.
 var someRetries = exprTest{
-	Expr: `max by (job, service) (max_over_time(abate:ratio{of="retries"}[1h])) > bool 0.05 and on (job, service) ` +
-		`max_over_time(abate:service{of="circuits_open"}[1h]) > bool 0`, At: "3600s",
+	Expr: `max by (job, service) (max_over_time(abate:ratio{of="retries"}[1h])) > bool 0.05`, At: "3600s",
 	Samples: []sample{{`{job="checkout", service="payment-service"}`, 1}},
 }
 
