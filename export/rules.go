@@ -62,9 +62,9 @@ func PrometheusRules(o RulesOptions) ([]byte, error) {
 	return forms[o.As](&o, o.groups(func(name string) string { return literal(base.JoinPath(name + ".md").String()) }))
 }
 
-// groups are all rules, each group in the order in which its rules read each other. What has to be known at once follows
-// the scrape; what is read of all instances and changes slowly is evaluated a quarter as often. runbook gives the
-// address of an alert's page.
+// groups are all rules, each group in the order in which its rules read each other. What has to be known at once
+// follows the scrape; what is read of all instances and changes slowly is evaluated a quarter as often. runbook gives
+// the address of an alert's page.
 func (o *RulesOptions) groups(runbook func(alert string) string) []ruleGroup {
 	t := clockwork{o.Scale, o.Scrape}
 	fast := ruleGroup{Name: "abate", Interval: t.text(o.Scrape), Rules: recordings(t)}

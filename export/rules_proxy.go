@@ -13,8 +13,8 @@ func endpointsLost() alert {
 	}
 	return alert{
 		name: "EndpointsLost", lasts: 5 * time.Minute, slow: true, expr: graded(share+" >= PAGE", share),
-		summary: isHealth("No endpoint of {{ $labels.service }} is well", "{{ $labels.job }} goes on with an old list of the "+
-			"endpoints of {{ $labels.service }}"),
+		summary: isHealth("No endpoint of {{ $labels.service }} is well", "{{ $labels.job }} goes on with an old list of "+
+			"the endpoints of {{ $labels.service }}"),
 		text: "In {{ $value | humanizePercentage }} of the instances of {{ $labels.job }} " + isHealth("all endpoints of "+
 			"{{ $labels.service }} are ejected or fail their health check, or there are none.", "discovery has had no answer "+
 			"about {{ $labels.service }} for minutes. The list of the last answer is kept: calls go on until the endpoints on "+
@@ -22,9 +22,9 @@ func endpointsLost() alert {
 	}
 }
 
-// certificateEnds alerts a week before the end of a certificate, and wakes somebody on its last day. Those that live for
-// a day are renewed all the time, and end within a day always: only one that was there as long ago as it has left at
-// most is not renewed as it should be, or one that has minutes left.
+// certificateEnds alerts a week before the end of a certificate, and wakes somebody on its last day. Those that live
+// for a day are renewed all the time, and end within a day always: only one that was there as long ago as it has left
+// at most is not renewed as it should be, or one that has minutes left.
 func certificateEnds(t clockwork) alert {
 	const labels = "(cluster, namespace, job, file)"
 	const expiry = "abate_proxy_certificate_expiry_timestamp_seconds"
@@ -60,13 +60,13 @@ func policyNotInForce() alert {
 	}
 	return alert{
 		name: "PolicyNotInForce", severity: warning, lasts: 5 * time.Minute, slow: true,
-		expr: "label_replace(count " + by + "(abate_config_last_reload_successful == 0), \"why\", \"mistakes\", \"\", \"\")\n" +
-			"or label_replace(max " + by + "(min_over_time(" + policies + "[25M]) and " + policies + " SINCE 25M) > 1, " +
+		expr: "label_replace(count " + by + "(abate_config_last_reload_successful == 0), \"why\", \"mistakes\", \"\", " +
+			"\"\")\nor label_replace(max " + by + "(min_over_time(" + policies + "[25M]) and " + policies + " SINCE 25M) > 1, " +
 			"\"why\", \"differ\", \"\", \"\")",
 		summary: isDiffer("{{ $value | humanize }} policies are in force among the instances of {{ $labels.job }}",
 			"{{ $labels.job }} runs under an old policy: the new file has mistakes"),
-		text: isDiffer("For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} different "+
-			"policy files. A roll-out has stopped half-way, or some did not get the new file.", "{{ $value | humanize }} "+
+		text: isDiffer("For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} "+
+			"different policy files. A roll-out has stopped half-way, or some did not get the new file.", "{{ $value | humanize }} "+
 			"instances of {{ $labels.job }} could not load their policy file the last time it changed, and go on with the one "+
 			"before it. Their log says what to fix. When one is restarted it does not start."),
 	}

@@ -17,8 +17,8 @@ func degraded() alert {
 func highRetryRate() alert {
 	return alert{
 		name: "HighRetryRate", severity: warning, lasts: 2 * time.Minute,
-		expr: byService(ratios, "retries") + " > ON " + one(services, "allowed_retries") + "\nand ON " + one(services, "extra_attempts") +
-			" > ON " + one(ratios, "few"),
+		expr: byService(ratios, "retries") + " > ON " + one(services, "allowed_retries") + "\nand ON " +
+			one(services, "extra_attempts") + " > ON " + one(ratios, "few"),
 		summary: "{{ $labels.service }}: {{ $value | humanizePercentage }} of all attempts are retries",
 		text: "{{ $value | humanizePercentage }} of the attempts sent to {{ $labels.service }} are retries, which is high " +
 			"for its policy. The service fails, or is slower than attemptTimeout.",

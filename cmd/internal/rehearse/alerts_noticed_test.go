@@ -38,7 +38,8 @@ var (
 
 // noticedLimits are where alerts begin that abateprom shows beside what they are compared with.
 var noticedLimits = map[string]string{
-	"abate_policy_circuit_breaker_max_wait_seconds": "circuit_wait", "abate_policy_shed_max_retry_share": "max_retry_share",
+	"abate_policy_circuit_breaker_max_wait_seconds": "circuit_wait",
+	"abate_policy_shed_max_retry_share":             "max_retry_share",
 }
 
 // noticed adds to series what abateprom shows beside them while there is something to notice; simulated programs have
@@ -93,8 +94,8 @@ func noticed(t testing.TB, series []inputSeries) []inputSeries {
 		}
 		if name == "abate_calls_ended_total" {
 			unsent := minus(values[s.Series], values["abate_first_attempts_total{"+strings.Split(labels, ", of=")[0]+"}"])
-			all = append(all, inputSeries{"abate_noticed_total{" + strings.Replace(labels, `of="calls"`, `of="unsent_calls"`, 1) +
-				"}", whileGrowing(unsent, growing)})
+			all = append(all, inputSeries{"abate_noticed_total{" +
+				strings.Replace(labels, `of="calls"`, `of="unsent_calls"`, 1) + "}", whileGrowing(unsent, growing)})
 		}
 		if name == "abate_calls_failed_total" { // for instances of which most calls fail
 			many := strings.Replace(labels, `of="failed_calls"`, `of="many_failed_calls"`, 1)
@@ -136,8 +137,8 @@ func noticedPolicies(series []inputSeries) []inputSeries {
 	}
 	all := slices.DeleteFunc(slices.Clone(series), func(s inputSeries) bool {
 		_, policy := most[otherLabels(s.Series)]
-		return policy && strings.HasPrefix(s.Series, "abate_noticed_policy{") && !strings.Contains(s.Series, "circuit_wait") &&
-			!strings.Contains(s.Series, "max_retry_share")
+		return policy && strings.HasPrefix(s.Series, "abate_noticed_policy{") &&
+			!strings.Contains(s.Series, "circuit_wait") && !strings.Contains(s.Series, "max_retry_share")
 	})
 	for _, s := range series {
 		labels, usual := otherLabels(s.Series), abate.DefaultPolicy()

@@ -34,8 +34,8 @@ func again(usual string) string {
 
 // told wants an alert with a severity, once for each of the labels that are named, and no other, at a time.
 func told(alert, severity, label, value string, at time.Duration) exprTest {
-	return exprTest{At: prometheusTime(at), Expr: fmt.Sprintf(`count by (alertname, severity, %s) (ALERTS{alertstate="firing"})`,
-		label), Samples: []sample{{fmt.Sprintf(`{alertname=%q, severity=%q, %s=%q}`, alert, severity, label, value), 1}}}
+	const firing = `count by (alertname, severity, %s) (ALERTS{alertstate="firing"})`
+	return exprTest{At: prometheusTime(at), Expr: fmt.Sprintf(firing, label), Samples: []sample{{fmt.Sprintf(`{alertname=%q, severity=%q, %s=%q}`, alert, severity, label, value), 1}}}
 }
 
 // A proxy goes on with an old list of endpoints, or with none that is well: in a quarter of the instances that is a
@@ -92,7 +92,8 @@ func TestACertificateThatEndsAndIsNotRenewedIsTold(t *testing.T) {
 				}
 				return good
 			}()), Exprs: []exprTest{noAlert(118 * time.Minute), is(warn, 207*time.Minute), is(warn, 225*time.Minute)}},
-		ruleTest{Name: "renewed in time", Series: []inputSeries{file("a", renewed)}, Exprs: []exprTest{noAlert(4 * time.Hour)}},
+		ruleTest{Name: "renewed in time", Series: []inputSeries{file("a", renewed)}, Exprs: []exprTest{
+			noAlert(4 * time.Hour)}},
 		ruleTest{Name: "lives for less than a day", Series: []inputSeries{file("a", daily)}, Exprs: []exprTest{
 			noAlert(4 * time.Hour)}})
 }

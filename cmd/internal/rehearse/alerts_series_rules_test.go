@@ -222,8 +222,8 @@ func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *
 			inputSeries{`abate_calls_failed_total` + labels + `}`, refused})
 	}
 	asked := func(at time.Duration, jobs ...string) exprTest {
-		x := exprTest{Expr: `count by (job) (ALERTS{alertstate="firing", alertname="OverrideInForce", by="policy", severity="` +
-			warn + `"})`, At: prometheusTime(at)}
+		x := exprTest{Expr: `count by (job) (ALERTS{alertstate="firing", alertname="OverrideInForce", by="policy", ` +
+			`severity="` + warn + `"})`, At: prometheusTime(at)}
 		for _, job := range jobs {
 			x.Samples = append(x.Samples, sample{`{job="` + job + `"}`, 1})
 		}
