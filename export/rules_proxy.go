@@ -66,7 +66,8 @@ func policyNotInForce() alert {
 		summary: isDiffer("{{ $value | humanize }} policies are in force among the instances of {{ $labels.job }}",
 			"{{ $labels.job }} runs under an old policy: the new file has mistakes"),
 		text: isDiffer("For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} "+
-			"different policy files. A roll-out has stopped half-way, or some did not get the new file.", "{{ $value | humanize }} "+
+			"different policy files. A roll-out has stopped half-way, or some did not get the new file.", "{{ $value | "+
+			"humanize }} "+
 			"instances of {{ $labels.job }} could not load their policy file the last time it changed, and go on with the one "+
 			"before it. Their log says what to fix. When one is restarted it does not start."),
 	}

@@ -148,7 +148,8 @@ func circuitDue(t clockwork) string {
 	seconds := (t.window().Seconds() - openLasts.Seconds() - t.scrape.Seconds()) * t.scale
 	open := one(services, "circuits_open")
 	return fmt.Sprintf("(max BY (%s) or ON time() + %s + %v * clamp(2 * max BY (%s or ON 0 * %s), 60, %v)) and "+
-		"ON %[5]s > 0", one(ratios, "circuit_due"), number(seconds), t.scale, one(services, "circuit_wait"), open, longestWait.Seconds())
+		"ON %[5]s > 0",
+		one(ratios, "circuit_due"), number(seconds), t.scale, one(services, "circuit_wait"), open, longestWait.Seconds())
 }
 
 // instancesInTrouble are shares of the instances, by what they are in.

@@ -89,7 +89,8 @@ func overridden(t clockwork) alert {
 	return alert{
 		name: "OverrideInForce", severity: warning, lasts: waits,
 		expr: "sum by (cluster, namespace, job, service, override) (abate_noticed_override)\nor label_replace(" +
-			"label_replace(max BY (" + policy + ") > 0, \"override\", \"forcedOpen\", \"\", \"\"), \"by\", \"policy\", \"\", \"\")",
+			"label_replace(max BY (" + policy + ") > 0, \"override\", \"forcedOpen\", \"\", \"\"), \"by\"" +
+			", \"policy\", \"\", \"\")",
 		summary: isPolicy("{{ $labels.service }} is still switched off by the policy, and still called",
 			"The circuit of {{ $labels.service }} is {{ $labels.override }} by hand"),
 		text: isPolicy("The policy file says circuitBreaker.mode: forcedOpen for {{ $labels.service }}: {{ $labels.job }} "+

@@ -35,7 +35,9 @@ func again(usual string) string {
 // told wants an alert with a severity, once for each of the labels that are named, and no other, at a time.
 func told(alert, severity, label, value string, at time.Duration) exprTest {
 	const firing = `count by (alertname, severity, %s) (ALERTS{alertstate="firing"})`
-	return exprTest{At: prometheusTime(at), Expr: fmt.Sprintf(firing, label), Samples: []sample{{fmt.Sprintf(`{alertname=%q, severity=%q, %s=%q}`, alert, severity, label, value), 1}}}
+	return exprTest{At: prometheusTime(at), Expr: fmt.Sprintf(firing, label),
+		Samples: []sample{{fmt.Sprintf(
+			`{alertname=%q, severity=%q, %s=%q}`, alert, severity, label, value), 1}}}
 }
 
 // A proxy goes on with an old list of endpoints, or with none that is well: in a quarter of the instances that is a
