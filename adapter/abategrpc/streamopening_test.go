@@ -3,6 +3,7 @@ package abategrpc_test
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,11 +44,12 @@ func TestAServerThatDoesNotTakeWhatIsSentAgainIsFoundOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := eager()
 		p.MaxRetries, p.AttemptTimeout = 1, time.Second
-		c, n := abategrpc.NewClient(guard(t, p)), 0
+		var n atomic.Int64
+		c := abategrpc.NewClient(guard(t, p))
 		c.MaxBuffered = 1 << 20
 		over := make(chan struct{})
 		conn, end := connectInPipes(t, c, func(_ int, ss grpc.ServerStream) error {
-			if n++; n == 1 {
+			if n.Add(1) == 1 {
 				for range 10 {
 					_ = ss.RecvMsg(new(text))
 				}
@@ -66,8 +68,8 @@ func TestAServerThatDoesNotTakeWhatIsSentAgainIsFoundOut(t *testing.T) {
 		}
 		began := time.Now()
 		err := ss.RecvMsg(new(text))
-		if took := time.Since(began); status.Code(err) != codes.DeadlineExceeded || took > 2*time.Second || n != 2 {
-			t.Errorf("%v after %v and %d attempts", err, took, n)
+		if took := time.Since(began); status.Code(err) != codes.DeadlineExceeded || took > 2*time.Second || n.Load() != 2 {
+			t.Errorf("%v after %v and %d attempts", err, took, n.Load())
 		}
 	})
 }
