@@ -39,7 +39,7 @@ func (h *Handing) told(s Sending, until time.Duration) Sending {
 	if h != nil {
 		s.Handing = h
 		if until != NoDeadline {
-			s.Patience = until - clock.Now()
+			s.Patience = max(until-clock.Now(), 1) // it may be late already: zero would be without a limit
 		}
 	}
 	return s

@@ -74,16 +74,11 @@ func (s *stream) open(until time.Duration) *streamTry {
 	}
 	ctx, cancel := s.lasting(ends)
 	t.cancel = cancel
-	switch {
-	case s.pace.uploads:
-		patience := time.Duration(0)
-		if until < min(ends, s.limit) {
-			patience = until - core.Now()
-		}
-		follow(s, t, patience)
-	case until < min(ends, s.limit):
+	patience := time.Duration(0) // without limit
+	if until < min(ends, s.limit) {
+		patience = max(until-core.Now(), 1)
 		// Not a deadline of the context: that would be the server's as well, and go on after the first message.
-		t.timer = time.AfterFunc(until-core.Now(), func() {
+		t.timer = time.AfterFunc(patience, func() {
 			t.late.Store(true)
 			t.cancel()
 		})
@@ -101,6 +96,9 @@ func (s *stream) open(until time.Duration) *streamTry {
 		return t
 	}
 	t.stream = cs
+	if s.pace.uploads && (t.timer == nil || t.timer.Stop()) { // until here mu was held, and nobody could pause
+		follow(s, t, patience)
+	}
 	s.try.Store(t)
 	return t
 }

@@ -45,12 +45,17 @@ func (p *inPipes) Addr() net.Addr { return &net.IPAddr{} }
 // standInPipes is stand over pipes. end has to be called before the bubble ends.
 func standInPipes(t *testing.T, g *abate.Guard, talk talks) (conn *grpc.ClientConn, end func()) {
 	t.Helper()
+	return connectInPipes(t, abategrpc.NewClient(g), talk)
+}
+
+func connectInPipes(t *testing.T, c *abategrpc.Client, talk talks) (conn *grpc.ClientConn, end func()) {
+	t.Helper()
 	p := &inPipes{conns: make(chan net.Conn), ended: make(chan struct{})}
 	s := &shop{talk: func(ss grpc.ServerStream) error { return talk(0, ss) }}
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.InitialWindowSize(1 << 16)) // and it does not grow
 	server.RegisterService(s.desc(), s)
 	go func() { _ = server.Serve(p) }()
-	conn, err := grpc.NewClient("passthrough:///shop", append(abategrpc.NewClient(g).DialOptions(),
+	conn, err := grpc.NewClient("passthrough:///shop", append(c.DialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			mine, its := net.Pipe()

@@ -188,8 +188,11 @@ func (c *call) Attempt(ctx context.Context, s core.Sending) (*http.Response, err
 	if _, guarded := c.transport.Base.(*Transport); c.transport.NoHiddenRetries && !guarded {
 		sendOnce(&a.request)
 	}
-	resp, err := c.transport.base().RoundTrip(&a.request)
-	if u.end(err) && err != nil && ctx.Err() != nil && !u.late.Load() { // it ended while the caller was waited for
+	if u != nil && a.request.GetBody != nil {
+		a.request.GetBody = c.content.rewinds(c.source, u)
+	}
+	resp, waited, err := c.roundTrip(&a.request, u)
+	if waited && err != nil && ctx.Err() != nil && !u.late.Load() { // it ended while the caller was waited for
 		err = c.content.late(ctx.Err())
 		err = c.bodyError(err, n)
 	}
@@ -202,6 +205,14 @@ func (c *call) Attempt(ctx context.Context, s core.Sending) (*http.Response, err
 		err = unsentError{err}
 	}
 	return c.received(a, resp, err)
+}
+
+// roundTrip has the base send r, whose body u follows, and reports whether the caller was waited for at the end.
+func (c *call) roundTrip(r *http.Request, u *upload) (resp *http.Response, waited bool, err error) {
+	err = errNoAnswer // if it panics
+	defer func() { waited = u.end(err) }()
+	resp, err = c.transport.base().RoundTrip(r)
+	return resp, false, err
 }
 
 // unsentError tells Classify that a request has not reached the server. It never leaves the package.

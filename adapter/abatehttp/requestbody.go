@@ -202,8 +202,24 @@ func (b *requestBody) watched(body io.ReadCloser, u *upload) io.ReadCloser {
 		return body
 	}
 	s := b.watch(body)
+	s.over = true // each attempt has one of its own
 	s.upload.Store(u)
 	return s
+}
+
+// rewinds is the GetBody of an attempt that u follows: the base may send it again by itself.
+func (b *requestBody) rewinds(req *http.Request, u *upload) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		body = b.watched(body, u)
+		u.rewound(body)
+		return body, nil
+	}
 }
 
 // nopClosers are the types of what io.NopCloser returns.

@@ -17,6 +17,7 @@ import (
 // take what was read, the time is the server's. A nil upload follows nothing.
 type upload struct {
 	patience time.Duration // for the server, from when it has all; 0: without limit
+	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	late     atomic.Bool  // the server's time was up
 	until    atomic.Int64 // when it will be, if that can be known: the body was there before the request was sent
@@ -45,6 +46,7 @@ func follow(ctx context.Context, s core.Sending) (*upload, context.Context) {
 	u.told = u.since
 	if u.patience > 0 {
 		ctx, u.cancel = context.WithCancelCause(ctx)
+		u.ctx = ctx
 		ctx = &uploadContext{ctx, u}
 	}
 	return u, ctx
@@ -100,6 +102,9 @@ func (u *upload) begin(ctx context.Context, body io.Closer, whole bool) {
 func (u *upload) look() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.ctx.Err() != nil { // the answer has been read
+		return
+	}
 	left := u.patience
 	if !u.asks {
 		left += u.since - core.Now()
@@ -110,6 +115,13 @@ func (u *upload) look() {
 	}
 	u.late.Store(true)
 	u.cancel(context.DeadlineExceeded)
+}
+
+// rewound says that the base sends body from now on.
+func (u *upload) rewound(body io.Closer) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.body, u.asks, u.cut, u.since = body, false, false, core.Now()
 }
 
 // over is told that the attempt's context has ended. Over HTTP/1.1 net/http waits for a read under way, also then.
@@ -213,6 +225,9 @@ func (u *upload) end(err error) (waited bool) {
 	u.to = nil
 	if u.unwatch != nil {
 		u.unwatch()
+	}
+	if u.reading != nil {
+		u.reading.Stop()
 	}
 	if err != nil && u.limit != nil {
 		u.limit.Stop()

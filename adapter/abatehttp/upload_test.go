@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -312,10 +313,10 @@ func TestAHedgeWaitsForWhoIsStillSending(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					p, events := watched(abate.Policy{Hedge: hedge.Config{Delay: time.Second, MaxHedges: 1},
 						AttemptTimeout: 3 * time.Second})
-					g, began, n := guard(t, p), time.Now(), 0
+					g, began := guard(t, p), time.Now()
+					var sent, opened atomic.Int64 // by copies side by side
 					tr := abatehttp.NewTransport(roundTrip(func(req *http.Request) (*http.Response, error) {
-						n++
-						first := n == 1
+						first := sent.Add(1) == 1
 						content, err := io.ReadAll(req.Body)
 						req.Body.Close()
 						if first && hangs {
@@ -323,10 +324,11 @@ func TestAHedgeWaitsForWhoIsStillSending(t *testing.T) {
 						}
 						return answer(req, 200, nil, string(content)), err
 					}), g)
-					pause := 700 * time.Millisecond
 					status, content := mustDo(t, &http.Client{Transport: tr}, upload(t, func() io.ReadCloser {
-						defer func() { pause = 0 }()
-						return trickles(pause, 10, 6)
+						if opened.Add(1) > 1 {
+							return trickles(0, 10, 6)
+						}
+						return trickles(700*time.Millisecond, 10, 6)
 					}))
 					want, hedges := 4200*time.Millisecond, 0
 					if hangs {
