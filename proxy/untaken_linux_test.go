@@ -45,7 +45,12 @@ func TestAClientThatCameEarlyIsBoundToo(t *testing.T) {
 		StallTimeout: stall}); err != nil {
 		t.Fatal(err)
 	}
-	l := listen(t)
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // the kernel takes the option for no listener of that
+	l, err := plain.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.addr = l.Addr().String()
 	early := r.dial()
 	served := make(chan error, 1)
