@@ -55,7 +55,8 @@ func TestAClientThatCameEarlyIsBoundToo(t *testing.T) {
 	early := r.dial()
 	served := make(chan error, 1)
 	go func() { served <- r.proxy.Serve(l) }()
-	for _, c := range []*client{early, r.dial()} {
+	for _, connected := range []func() *client{func() *client { return early }, r.dial} {
+		c := connected()
 		c.get("/")
 		if ms := userTimeout(t, c.LocalAddr()); ms != int(stall.Milliseconds()) {
 			t.Errorf("the kernel has been told %d ms", ms)
