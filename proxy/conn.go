@@ -222,13 +222,13 @@ func (c *clientConn) fill(began time.Duration) error {
 		case now >= until:
 			return io.EOF
 		case now >= rest:
-			return c.beginRest()
+			return beginRest(c)
 		}
 		c.sock.setReadDeadline(now, min(until, rest))
 		if began != 0 {
 			err = c.readHeading(began)
 		} else {
-			err = c.readFirst()
+			err = readFirst(c)
 		}
 		if err == nil {
 			return nil
@@ -241,7 +241,7 @@ func (c *clientConn) fill(began time.Duration) error {
 }
 
 // readFirst waits for the first bytes of a head.
-func (c *clientConn) readFirst() error {
+func readFirst(c *clientConn) error {
 	c.waiting.Store(max(int64(c.idle), 1))
 	defer c.waiting.Store(0)
 	if c.draining.Load() || c.dismissed.Load() {
@@ -254,16 +254,16 @@ func (c *clientConn) readFirst() error {
 var restAfter = 100 * time.Millisecond
 
 // beginRest has the connection rest. It still waits, and may be dismissed: whoever does that wakes it.
-func (c *clientConn) beginRest() error {
+func beginRest(c *clientConn) error {
 	c.rested, c.body.decoder = true, nil
 	c.sock.in.release()
 	c.waiting.Store(max(int64(c.idle), 1))
 	return errRests
 }
 
-// rest waits for the next byte of a client, and for nothing else, so that a small stack is enough for it. Whoever
+// awaitByte waits for the next byte of a client, and for nothing else, so that a small stack is enough for it. Whoever
 // dismisses the client sets another deadline after it has said so.
-func (c *clientConn) rest() {
+func awaitByte(c *clientConn) {
 	c.sock.setReadDeadline(c.idle, later(c.idle, c.plane.config.IdleTimeout))
 	if !c.draining.Load() && !c.dismissed.Load() {
 		c.sock.await()

@@ -32,7 +32,6 @@ type door struct {
 	// service is whose calls come in here alone; redirects has the firewall send connections here.
 	service   string
 	redirects bool
-	bounds    bool // its listener has the kernel bound what clients do not take
 }
 
 // isLost reports whether the file of the door's Unix socket has gone.
@@ -44,7 +43,6 @@ func (d *door) isLost() bool {
 // serve takes clients until the door is closed, and returns nil then.
 func (d *door) serve() error {
 	defer d.l.Close()
-	d.bounds = untaken.BoundAccepted(d.l, d.lobby.plane.config.StallTimeout)
 	for pause := time.Duration(0); ; {
 		nc, err := d.l.Accept()
 		switch {
@@ -106,9 +104,7 @@ func (d *door) welcome(nc net.Conn) {
 		c.sock.raw, _ = socket.SyscallConn()
 	}
 	c.sock.lends.over(nc, c.sock.raw)
-	if !d.bounds {
-		untaken.Bound(nc, p.config.StallTimeout)
-	}
+	untaken.Bound(nc, p.config.StallTimeout)
 	secure := d.secure.Load()
 	if secure != nil {
 		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.raw}, nil, nil

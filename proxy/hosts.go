@@ -18,7 +18,7 @@ type guest struct {
 
 // rest waits until a client that is idle goes on, where it cannot be left to the roost: at least with a small stack.
 func (h *hosts) rest(d *door, c *clientConn) {
-	c.rest()
+	awaitByte(c)
 	h.goOn(d, c)
 }
 

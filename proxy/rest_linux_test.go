@@ -1,14 +1,21 @@
 package proxy_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
+	"path/filepath"
 	"runtime"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate/proxy"
 )
@@ -148,4 +155,117 @@ func TestAClientThatRestsIsServedLikeAnyOther(t *testing.T) {
 	cancel()
 	_ = r.proxy.Shutdown(ended) // which has no time for anybody
 	eventually(t, "it is cut off", func() bool { return r.proxy.Clients() == 0 })
+}
+
+// What TLS has read already, a request behind another or a part of one, is not waited for in vain.
+func TestWhatTLSHasReadIsNotLeftToRest(t *testing.T) {
+	f := newFiles(t, trusted.issue(t), trusted)
+	r := protect(t, guardOf(mirror(t).url, f.tls()))
+	nc, err := r.secure(func(c *tls.Config) { c.DynamicRecordSizingDisabled = true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(nc)
+	answers := func(n int) {
+		t.Helper()
+		for range n {
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+		}
+	}
+	send := func(s string) {
+		t.Helper()
+		if _, err := io.WriteString(nc, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// 64 bytes, so that what is read at once ends where a request does, and the next is in TLS still.
+	const one, many = "GET / HTTP/1.1\r\nHost: s\r\nX: 01234567890123456789012345678901\r\n\r\n", 200
+	for range 3 {
+		eventually(t, "it rests", func() bool { return r.proxy.Resting() == 1 })
+		send(strings.Repeat(one, many)) // in one record
+		answers(many)
+		send(one + one[:5])
+		answers(1)
+		if r.proxy.Resting() != 0 {
+			t.Error("it rests in the middle of a head")
+		}
+		send(one[5:])
+		answers(1)
+	}
+	nc.Close()
+	eventually(t, "it has gone", func() bool { return r.proxy.Clients() == 0 })
+}
+
+// Many clients at once, who go on, begin a head, leave or cut their connection while they rest, and whose descriptors
+// others get: every request is answered, everybody who has left is let go, and nothing stays behind.
+func TestManyClientsThatRestAndGoOnAtOnce(t *testing.T) {
+	const clients, rounds = 100, 5
+	s := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("ok")) })
+	r := start(t, single([]string{s.url}))
+	conns := make([]*client, clients)
+	for i := range conns {
+		conns[i] = r.dial()
+	}
+	for range rounds {
+		eventually(t, "all rest", func() bool { return r.proxy.Resting() == clients })
+		var all sync.WaitGroup
+		for i, c := range conns {
+			all.Go(func() {
+				switch i % 4 {
+				case 0:
+					c.get("/")
+				case 1:
+					c.send("GET / HTTP/1.1\r\n").send("Host: s.test\r\n\r\n").answer()
+				case 2:
+					c.Close()
+				case 3:
+					c.SetLinger(0)
+					c.Close()
+				}
+				if i%4 > 1 {
+					conns[i] = r.dial()
+					conns[i].get("/")
+				}
+			})
+		}
+		all.Wait()
+		eventually(t, "who left has gone", func() bool { return r.proxy.Clients() == clients })
+	}
+	eventually(t, "all rest", func() bool { return r.proxy.Resting() == clients })
+	r.shutdown()
+	if n := r.proxy.Resting(); n != 0 {
+		t.Errorf("%d rest where nobody is", n)
+	}
+}
+
+// A client at a Unix socket rests like any other.
+func TestAClientAtAUnixSocketRests(t *testing.T) {
+	s := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("ok")) })
+	r := start(t, single([]string{s.url}))
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- r.proxy.Serve(l) }()
+	nc, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(patience))
+	for range 2 {
+		eventually(t, "it rests", func() bool { return r.proxy.Resting() == 1 })
+		if a, err := askTLS(nc, "/"); err != nil || a.content != "ok" {
+			t.Fatalf("%v, %+v", err, a)
+		}
+	}
+	r.shutdown()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
 }
