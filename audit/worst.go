@@ -36,6 +36,16 @@ func anyRepeats(f *topology.Form) bool {
 	return found
 }
 
+// unknownTries reports whether nobody knows of a layer of a form how often it tries.
+func unknownTries(f *topology.Form) bool {
+	found := false
+	eachLayer(f, func(l *topology.Layer) {
+		unknown := func(r topology.Repeat) bool { return r.Tries.IsUnknown() }
+		found = found || !lint.Local(l) && (slices.ContainsFunc(l.Repeats, unknown) || l.Hedge.Copies.IsUnknown())
+	})
+	return found
+}
+
 // worst returns the worst path of all services, nil when nothing is repeated anywhere.
 func worst(a *lint.Amplified) *Worst { return worstBut(a, nil) }
 
