@@ -206,6 +206,16 @@ spec:
 	}
 }
 
+func TestNoNumberOfAttemptsFillsTheScreen(t *testing.T) {
+	form := "calls:\n"
+	for _, way := range []string{"from: a, to: b", "from: b, to: c", "from: c, to: d"} {
+		form += "- {" + way + ", layers: [{kind: client, repeats: [{on: [\"503\"], tries: 900}]}]}\n"
+	}
+	if got := audit.Run(file(form), audit.Options{}).Worst.Headline(); !strings.Contains(got, "7.3e+08 attempts") {
+		t.Errorf("%s", got)
+	}
+}
+
 // behindUnknown are two calls, one behind the other. Of the first nobody knows how often it is tried.
 func behindUnknown(tries string) string {
 	return "services: [{name: a, answersWith: same}]\ncalls:\n" +

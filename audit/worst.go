@@ -166,6 +166,8 @@ func times(n float64) string {
 	switch {
 	case math.IsInf(n, 1) || n == topology.Unbounded:
 		return "any number of"
+	case n >= 1e6:
+		return fmt.Sprintf("%.1e", n)
 	case n >= 100 || n == math.Trunc(n):
 		return fmt.Sprintf("%.0f", n)
 	}
