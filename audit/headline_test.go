@@ -230,16 +230,19 @@ func TestWhatNobodyKnowsIsNotSaidToBeBounded(t *testing.T) {
 		return r, textOf(t, r, audit.TextOptions{})
 	}
 	_, text := run(behindUnknown("1"))
-	if want := "Whether a call is repeated is not known: some values could not be read.\n"; !strings.HasPrefix(text, want) {
+	if want := "Whether a call is repeated is not known: some values could not be read.\n"; !strings.HasPrefix(
+		text, want) {
 		t.Errorf("not %q but %s", want, text)
 	}
 	_, text = run(behindUnknown("9"))
-	if !strings.Contains(text, "then becomes an unknown number of attempts, for") || strings.Contains(text, "attempt at most") {
+	if !strings.Contains(text, "then becomes an unknown number of attempts, for") ||
+		strings.Contains(text, "attempt at most") {
 		t.Errorf("of the call whose tries nobody knows something is said:\n%s", text)
 	}
 	_, text = run(behindUnknown("9") + "- {from: db, to: disk, layers: [{kind: client, " +
 		"repeats: [{on: [\"503\"], tries: \"3 (assumed: so it is)\"}]}]}\n")
-	if !strings.Contains(text, "then becomes at least 3 attempts; some values") || strings.Contains(text, "attempts at most") {
+	if !strings.Contains(text, "then becomes at least 3 attempts; some values") ||
+		strings.Contains(text, "attempts at most") {
 		t.Errorf("a number that nobody knows counts as the least:\n%s", text)
 	}
 }
