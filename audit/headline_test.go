@@ -206,6 +206,47 @@ spec:
 	}
 }
 
+func TestNoNumberOfAttemptsFillsTheScreen(t *testing.T) {
+	form := "calls:\n"
+	for _, way := range []string{"from: a, to: b", "from: b, to: c", "from: c, to: d"} {
+		form += "- {" + way + ", layers: [{kind: client, repeats: [{on: [\"503\"], tries: 900}]}]}\n"
+	}
+	if got := audit.Run(file(form), audit.Options{}).Worst.Headline(); !strings.Contains(got, "7.3e+08 attempts") {
+		t.Errorf("%s", got)
+	}
+}
+
+// behindUnknown are two calls, one behind the other. Of the first nobody knows how often it is tried.
+func behindUnknown(tries string) string {
+	return "services: [{name: a, answersWith: same}]\ncalls:\n" +
+		"- {from: shop, to: a, layers: [{kind: client, repeats: [{on: [\"503\"], tries: unknown (code)}]}]}\n" +
+		"- {from: a, to: db, layers: [{kind: client, repeats: [{on: [\"503\"], tries: " + tries + "}]}]}\n"
+}
+
+func TestWhatNobodyKnowsIsNotSaidToBeBounded(t *testing.T) {
+	run := func(text string) (*audit.Result, string) {
+		r := audit.Run(file(text), audit.Options{})
+		r.Propose(file(text), lint.Options{})
+		return r, textOf(t, r, audit.TextOptions{})
+	}
+	_, text := run(behindUnknown("1"))
+	if want := "Whether a call is repeated is not known: some values could not be read.\n"; !strings.HasPrefix(
+		text, want) {
+		t.Errorf("not %q but %s", want, text)
+	}
+	_, text = run(behindUnknown("9"))
+	if !strings.Contains(text, "then becomes an unknown number of attempts, for") ||
+		strings.Contains(text, "attempt at most") {
+		t.Errorf("of the call whose tries nobody knows something is said:\n%s", text)
+	}
+	_, text = run(behindUnknown("9") + "- {from: db, to: disk, layers: [{kind: client, " +
+		"repeats: [{on: [\"503\"], tries: \"3 (assumed: so it is)\"}]}]}\n")
+	if !strings.Contains(text, "then becomes at least 3 attempts; some values") ||
+		strings.Contains(text, "attempts at most") {
+		t.Errorf("a number that nobody knows counts as the least:\n%s", text)
+	}
+}
+
 func TestAFixThatChangesNothingSaysWhy(t *testing.T) {
 	layer := func(tries string) string {
 		return "calls: [{from: shop, to: orders, layers: [{kind: client, " +
@@ -214,6 +255,9 @@ func TestAFixThatChangesNothingSaysWhy(t *testing.T) {
 	for text, want := range map[string]string{
 		layer("3"):                               "No change is proposed: one request becomes no more than 4 attempts.",
 		layer(`"9 (assumed: somebody said so)"`): "proposed: no number in these files makes the worst path shorter.",
+		"":                                       "No change is proposed: nobody knows what is repeated.",
+		layer("unknown (code)"):                  "No change is proposed: nobody knows what is repeated.",
+		behindUnknown(`"3 (assumed: so it is)"`): "proposed: no number in these files makes the worst path shorter.",
 	} {
 		r := audit.Run(file(text), audit.Options{})
 		if got := textOf(t, r, audit.TextOptions{}); strings.Contains(got, "is proposed") {

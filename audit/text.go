@@ -52,6 +52,8 @@ func (r *Result) headline() string {
 	switch {
 	case r.Worst != nil:
 		return capital(r.Worst.Headline())
+	case unknownTries(&r.Form):
+		return "Whether a call is repeated is not known: some values could not be read"
 	case len(r.Form.Calls) > 0:
 		return "No call is repeated, as far as these files say"
 	case r.Known() > 0:
@@ -129,7 +131,9 @@ func (t *textual) changes(r *Result) {
 		return
 	}
 	switch {
-	case len(r.Changes) == 0 && len(r.Left) > 0:
+	case len(r.Changes) == 0 && r.After == nil && (len(r.Form.Calls) == 0 || unknownTries(&r.Form)):
+		t.line("No change is proposed: nobody knows what is repeated.")
+	case len(r.Changes) == 0 && r.After != nil && (!r.After.Known || r.After.Most > enough):
 		t.line("No change is proposed: no number in these files makes the worst path shorter.")
 	case len(r.Changes) == 0:
 		t.line("No change is proposed: one request becomes no more than %s.", attempts(enough))
@@ -139,11 +143,7 @@ func (t *textual) changes(r *Result) {
 		for _, e := range leading {
 			t.line("    %s: %s  (%s)", e.At, e, e.Why)
 		}
-		after := 1.0
-		if r.After != nil {
-			after = r.After.Most
-		}
-		t.line("    One request then becomes %s at most.", attempts(after))
+		t.line("    One request then becomes %s.", r.then())
 	}
 	if r.Unfinished {
 		t.line("    not all paths were looked at: write these changes with --fix=write, and look again")
@@ -155,6 +155,20 @@ func (t *textual) changes(r *Result) {
 	if r.Diff != "" {
 		t.line("%s", strings.TrimSuffix(r.Diff, "\n"))
 		t.line("")
+	}
+}
+
+// then says what one request becomes with the changes made.
+func (r *Result) then() string {
+	switch w := r.After; {
+	case w == nil && unknownTries(&r.fixed):
+		return "an unknown number of attempts, for some values could not be read"
+	case w == nil:
+		return attempts(1) + " at most"
+	case !w.Known:
+		return "at least " + attempts(w.Proved) + "; some values could not be read, so it may be more"
+	default:
+		return attempts(w.Most) + " at most"
 	}
 }
 

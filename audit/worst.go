@@ -36,6 +36,16 @@ func anyRepeats(f *topology.Form) bool {
 	return found
 }
 
+// unknownTries reports whether nobody knows of a layer of a form how often it tries.
+func unknownTries(f *topology.Form) bool {
+	found := false
+	eachLayer(f, func(l *topology.Layer) {
+		unknown := func(r topology.Repeat) bool { return r.Tries.IsUnknown() }
+		found = found || !lint.Local(l) && (slices.ContainsFunc(l.Repeats, unknown) || l.Hedge.Copies.IsUnknown())
+	})
+	return found
+}
+
 // worst returns the worst path of all services, nil when nothing is repeated anywhere.
 func worst(a *lint.Amplified) *Worst { return worstBut(a, nil) }
 
@@ -156,6 +166,8 @@ func times(n float64) string {
 	switch {
 	case math.IsInf(n, 1) || n == topology.Unbounded:
 		return "any number of"
+	case n >= 1e6:
+		return fmt.Sprintf("%.1e", n)
 	case n >= 100 || n == math.Trunc(n):
 		return fmt.Sprintf("%.0f", n)
 	}

@@ -64,6 +64,16 @@ func TestFilesInFilesOfTerraformAreReadWithThePlaceOfEachValue(t *testing.T) {
 			"\"RetryOn\": [\"5xx\"]}}]}\nEOF\n}\n", "unknown (template ${var.n}; a.tf:5:44) F702 a.tf:5:44"},
 		{"a directive", router + "<<EOF\n{\"Routes\": [\n %{ for r in var.routes }{},%{ endfor }\n]}\nEOF\n}\n",
 			"F702 a.tf:6:2"},
+		{"a directive behind what is none", router + "<<EOF\n{\"Routes\": [\n # %%{ x\n" +
+			"%{ for r in var.routes }{},%{ endfor }\n" +
+			"]}\nEOF\n}\n", "F702 a.tf:7:1"},
+		{"a template before it in a text in the text", "resource \"kubectl_manifest\" \"web\" {\n  yaml_body = <<-YAML\n" +
+			"    apiVersion: v1\n    kind: ConfigMap\n    metadata: {name: web}\n    data:\n      svc.json: |\n" +
+			"        {\"methodConfig\": [{\"name\": [{\"service\": \"${  var.s  }.Web\"}], " +
+			"\"retryPolicy\": {\"maxAttempts\": 5,\n" +
+			"        \"initialBackoff\": \"0.1s\", \"maxBackoff\": \"1s\", \"backoffMultiplier\": 2, " +
+			"\"retryableStatusCodes\": " +
+			"[\"UNAVAILABLE\"]}}]}\n  YAML\n}\n", "5 (a.tf:8:102)"},
 		{"half an entry", router + "<<EOF\n{\"Routes\": [\nEOF\n}\n", "F606 a.tf:5"},
 		{"a file", router + "file(\"web.json\")\n}\n", "F702 a.tf:4:17"},
 		{"a manifest", "resource \"kubectl_manifest\" \"web\" {\n  yaml_body = <<YAML\n" + virtualService + "YAML\n}\n",

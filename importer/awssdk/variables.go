@@ -2,6 +2,7 @@ package awssdk
 
 import (
 	"bytes"
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -20,7 +21,7 @@ var (
 	shell = regexp.MustCompile(`\$(\w+)`)
 )
 
-// examples are names of files that somebody is to copy, and nobody reads.
+// examples are names of files that somebody is to copy, and nobody reads unless a compose file names them.
 var examples = regexp.MustCompile(`(?i)[._-](example|sample|template|dist|tmpl|tpl)$|^(example|sample)\.env$`)
 
 // isVariables reports whether a file is one of variables by its name, so that it is read whatever else is in it.
@@ -32,14 +33,10 @@ func isVariables(file string) bool {
 // isEnvironment reports whether a text is a file of variables with one of those that are read: by its name, or because
 // it has nothing else.
 func isEnvironment(d *source.Document) bool {
-	name := d.Name
-	if name == "" {
-		name = d.File
-	}
-	if !bytes.Contains(d.Data, []byte("AWS_")) || !variable.Match(d.Data) || examples.MatchString(path.Base(name)) {
+	if !bytes.Contains(d.Data, []byte("AWS_")) || !variable.Match(d.Data) {
 		return false
 	}
-	if isVariables(name) {
+	if isVariables(nameOf(d)) {
 		return true
 	}
 	in := lines{}
@@ -54,6 +51,9 @@ func isEnvironment(d *source.Document) bool {
 	}
 	return true
 }
+
+// nameOf is the name of a file of variables, which may be in another file.
+func nameOf(d *source.Document) string { return cmp.Or(d.Name, d.File) }
 
 // colon is a line of YAML, which only files with a name of variables may have.
 var colon = regexp.MustCompile(`^[^=]*:\s`)
@@ -171,7 +171,8 @@ func (r *reader) variables(files []*source.Document) {
 	}
 }
 
-// given returns the files of variables that compose files name, by path, and those that none does.
+// given returns the files of variables that compose files name, by path, and those that none does and that are no
+// examples.
 func given(docs, files []*source.Document) (byPath map[string]client, others []*source.Document) {
 	named := map[string]bool{}
 	for _, d := range docs {
@@ -187,7 +188,9 @@ func given(docs, files []*source.Document) (byPath map[string]client, others []*
 			byPath[name] = settings(d)
 			continue
 		}
-		others = append(others, d)
+		if !examples.MatchString(path.Base(nameOf(d))) {
+			others = append(others, d)
+		}
 	}
 	return byPath, others
 }

@@ -88,14 +88,16 @@ func TestFilesOfOneFolderAreOneProgramThatReadsOneOfThem(t *testing.T) {
 
 func TestAComposeFileSaysWhoseItsFilesOfVariablesAre(t *testing.T) {
 	got := said(t, "shop/.env", "AWS_MAX_ATTEMPTS=5\n", "shop/b.env", "AWS_MAX_ATTEMPTS=7\n", "all.env",
-		"AWS_MAX_ATTEMPTS=8\n", "shop/c.env", "AWS_MAX_ATTEMPTS=9\n", "shop/compose.yaml", `services:
+		"AWS_MAX_ATTEMPTS=8\n", "shop/c.env", "AWS_MAX_ATTEMPTS=9\n", "shop/.env.example", "AWS_MAX_ATTEMPTS=6\n",
+		"shop/d.env.sample", "AWS_MAX_ATTEMPTS=3\n", "shop/compose.yaml", `services:
   a: {image: x, env_file: .env}
   b: {image: y, env_file: [.env, {path: ./b.env}], environment: {AWS_RETRY_MODE: standard}}
   c: {image: z, env_file: [../all.env], environment: [AWS_MAX_ATTEMPTS=2]}
   d: {image: z, env_file: [none.env, ../all.env]}
+  e: {image: z, env_file: .env.example}
 `)
 	if want := "a 5 (shop/.env:1:18), b 7 (shop/b.env:1:18), c 2 (shop/compose.yaml:4:55), d 8 (all.env:1:18), " +
-		"c 9 (shop/c.env:1:18)"; got != want {
+		"e 6 (shop/.env.example:1:18), c 9 (shop/c.env:1:18)"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

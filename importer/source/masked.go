@@ -58,7 +58,10 @@ func mask(text string) (string, []string) {
 			}
 			out.WriteRune(c)
 		}
-		templates = append(templates, strings.Join(strings.Fields(template), " "))
+		if strings.Contains(template, "\n") {
+			template = strings.Join(strings.Fields(template), " ")
+		} // else it stays as it is, so that what is behind it stays in its column in a text in the text, too
+		templates = append(templates, template)
 		text = text[at+length:]
 	}
 	return out.String() + text, templates
@@ -107,12 +110,16 @@ func unmask(n *yaml.Node, templates []string) {
 
 func masks(c rune) bool { return c >= firstMask && c <= filler }
 
+// opening begins a directive. %%{ is no such thing.
+var opening = regexp.MustCompile(`(?:^|[^%])%\{`)
+
 // directive returns a remark about a text of Terraform that only a run of it makes a document: %{ if … }.
 func (d *Document) directive() *topology.Remark {
-	at := bytes.Index(d.Data, []byte("%{"))
-	if !d.hcl || at < 0 || at > 0 && d.Data[at-1] == '%' {
+	found := opening.FindIndex(d.Data)
+	if !d.hcl || found == nil {
 		return nil
 	}
+	at := found[1] - len("%{")
 	line := 1 + bytes.Count(d.Data[:at], []byte("\n"))
 	column := 1 + len([]rune(string(d.Data[bytes.LastIndexByte(d.Data[:at], '\n')+1:at])))
 	word, _, _ := bytes.Cut(d.Data[at:], []byte("\n"))
