@@ -28,13 +28,16 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 	for _, f := range files {
 		data[f.Name] = f.Data
 	}
-	p := &plan{data: data, inserts: inserts{files: data, assume: r.assume, known: map[question]*Edit{},
+	p := &plan{data: data, effort: effort, inserts: inserts{files: data, assume: r.assume, known: map[question]*Edit{},
 		remarks: map[string]int{}}}
 	r.proposed = true
 	var changes []Edit
 	var form topology.Form
 	var a *lint.Amplified
 	for _, way := range []caution{bold, limitsFirst, limitsStay} {
+		if way == limitsStay {
+			p.effort = max(p.effort, effort/4) // what went before is thrown away: it must not leave nothing at all
+		}
 		changes, form, a = p.propose(r.Form, way, o)
 		if len(p.taking) == 0 || !moreOf(mended(p.lint(&form, o)), mended(p.lint(&r.Form, o))) {
 			break
@@ -62,7 +65,7 @@ const (
 
 // propose returns the changes, the form with them, and what its paths are then.
 func (p *plan) propose(before topology.Form, way caution, o lint.Options) ([]Edit, topology.Form, *lint.Amplified) {
-	p.effort, p.taking, p.lowered = effort, map[topology.Position]bool{}, map[topology.Position]Edit{}
+	p.taking, p.lowered = map[topology.Position]bool{}, map[topology.Position]Edit{}
 	p.stay = way == limitsStay
 	form := clone(before)
 	var all []Edit
