@@ -107,6 +107,53 @@ func TestAnEndpointThatSaysNoGetsNoCalls(t *testing.T) {
 	eventually(t, "calls at an endpoint that nobody asks", func() bool { r.get("/"); return calls(bad) > before })
 }
 
+// Nobody is told of a service that is well, nor of one that the policy file has no more: what is known of that one
+// does not change again.
+func TestAServiceWithoutAnEndpointThatIsWellIsShown(t *testing.T) {
+	var well atomic.Bool
+	bad := wellOrNot(t, &well)
+	const shown, check = `abate_proxy_endpoints_none_well{service="s"} 1`, "healthCheck: {kind: http, path: /healthz, "
+	policy := single([]string{bad.url + "/base"}, noEjection, check+quickCheck+"}")
+	r := start(t, policy)
+	says := func() bool { return strings.Contains(r.adminGet("/metrics"), shown) }
+	r.awaitHealth("not healthy")
+	if !says() {
+		t.Error("/metrics does not say that no endpoint is well")
+	}
+	well.Store(true)
+	r.awaitHealth("healthy")
+	if says() {
+		t.Error("/metrics says so of a service that is well")
+	}
+}
+
+// An ejected endpoint is not well either, and of a service that is gone from the file, and comes back to it, there is
+// one line: two would be no page at all.
+func TestAServiceWhoseEndpointsAreEjectedIsShownWhileTheFileHasIt(t *testing.T) {
+	bad := newMember(t, "bad")
+	bad.down.Store(true)
+	const shown = `abate_proxy_endpoints_none_well{service="s"} 1`
+	worse := newMember(t, "worse")
+	worse.down.Store(true)
+	policy := single([]string{bad.url, worse.url}, noRetries, noBreaker, "outlierDetection: {consecutiveFailures: 1, "+
+		"baseEjectionTime: 1h, maxEjectionTime: 1h, maxEjectionShare: 1}")
+	r := start(t, policy)
+	says := func() int { return strings.Count(r.adminGet("/metrics"), shown) }
+	if says() != 0 {
+		t.Error("/metrics says it before the first call")
+	}
+	eventually(t, "no endpoint is well", func() bool { r.get("/"); return says() == 1 })
+	r.becomesPolicy(strings.Replace(policy, "  s:", "  other:", 1))
+	if says() != 0 {
+		t.Error("/metrics says it of a service that the file has no more")
+	}
+	r.becomesPolicy(policy)
+	eventually(t, "it is said once again", func() bool { r.get("/"); return says() == 1 })
+	if page := r.adminGet("/metrics"); !strings.Contains(page, "abate_build_info") {
+		t.Errorf("/metrics: %.300s", page)
+	}
+}
+
 func TestHealthOverGRPC(t *testing.T) {
 	health := grpchealth.NewServer()
 	health.SetServingStatus("pay.Pay", grpc_health_v1.HealthCheckResponse_SERVING)
