@@ -210,10 +210,7 @@ func layersOf(c *topology.Call, h lint.Hop) []string {
 
 // label puts the labels where they hide neither a box nor each other, if there is such a place on their lines.
 func (d *drawing) label() {
-	var taken []box
-	for _, b := range d.Boxes {
-		taken = append(taken, b)
-	}
+	taken := slices.Clone(d.Boxes)
 	for i := range d.Lines {
 		a := &d.Lines[i]
 		if a.Label == "" {

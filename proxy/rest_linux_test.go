@@ -149,7 +149,7 @@ func TestAClientThatRestsIsServedLikeAnyOther(t *testing.T) {
 	c.closed()
 
 	r = start(t, single([]string{s.url}))
-	c = r.dial()
+	r.dial()
 	resting(r, 1)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
