@@ -34,12 +34,22 @@ func (r *Result) Propose(files []importer.File, o lint.Options) {
 	var changes []Edit
 	var form topology.Form
 	var a *lint.Amplified
+	var before map[string]int // errors
 	for _, way := range []caution{bold, limitsFirst, limitsStay} {
-		if way == limitsStay {
+		switch {
+		case way == limitsFirst && p.effort <= 0:
+			continue
+		case way == limitsStay:
 			p.effort = max(p.effort, effort/4) // what went before is thrown away: it must not leave nothing at all
 		}
 		changes, form, a = p.propose(r.Form, way, o)
-		if len(p.taking) == 0 || !moreOf(mended(p.lint(&form, o)), mended(p.lint(&r.Form, o))) {
+		if len(p.taking) == 0 {
+			break
+		}
+		if before == nil {
+			before = mended(p.lint(&r.Form, o))
+		}
+		if !moreOf(mended(p.lint(&form, o)), before) {
 			break
 		}
 	}

@@ -78,10 +78,7 @@ func (s *stream) open(until time.Duration) *streamTry {
 	if until < min(ends, s.limit) {
 		patience = max(until-core.Now(), 1)
 		// Not a deadline of the context: that would be the server's as well, and go on after the first message.
-		t.timer = time.AfterFunc(patience, func() {
-			t.late.Store(true)
-			t.cancel()
-		})
+		t.timer = time.AfterFunc(patience, t.expire)
 	}
 	ctx = s.out.context(ctx, s.method, core.Sending{Number: t.number, Allowance: allowance, Announce: tell}, &t.context)
 	opts := append(make([]grpc.CallOption, 0, len(s.options)+2), s.options...)

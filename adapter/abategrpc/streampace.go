@@ -74,8 +74,7 @@ func follow(s *stream, t *streamTry, patience time.Duration) {
 			t.timer.Reset(again)
 			return
 		}
-		t.late.Store(true)
-		t.cancel()
+		t.expire()
 	})
 }
 

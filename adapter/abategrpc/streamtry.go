@@ -30,6 +30,12 @@ type streamTry struct {
 	cancel   context.CancelFunc
 }
 
+// expire ends a try whose server has had its time.
+func (t *streamTry) expire() {
+	t.late.Store(true)
+	t.cancel()
+}
+
 // end lets go what the try holds. It may be called more than once.
 func (t *streamTry) end() {
 	t.stopTimer()

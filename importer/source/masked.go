@@ -115,8 +115,11 @@ var opening = regexp.MustCompile(`(?:^|[^%])%\{`)
 
 // directive returns a remark about a text of Terraform that only a run of it makes a document: %{ if … }.
 func (d *Document) directive() *topology.Remark {
+	if !d.hcl {
+		return nil
+	}
 	found := opening.FindIndex(d.Data)
-	if !d.hcl || found == nil {
+	if found == nil {
 		return nil
 	}
 	at := found[1] - len("%{")
