@@ -35,6 +35,22 @@ func TestTheHeadlineSaysWhatIsProvedAndWhatDecidesTheRest(t *testing.T) {
 	}
 }
 
+// The finding about it stands where the layer does whose wait nobody knows, and says what to write.
+func TestAWaitThatDecidesIsAFindingWhereItIsMissing(t *testing.T) {
+	r := audit.Run(tree(t, "shop"), audit.Options{})
+	for _, f := range r.Findings {
+		if f.Rule != "F102" {
+			continue
+		}
+		if f.Subject != "waits of resilience4j client (resilience4j orders)" || !strings.Contains(f.At.File, "checkout") ||
+			!strings.Contains(f.Fix, "no file says how long resilience4j client (resilience4j orders) waits for orders.shop") {
+			t.Errorf("%+v", f)
+		}
+		return
+	}
+	t.Error("there is none")
+}
+
 func TestRequestsThatAreRepeatedInFrontOfAServiceAreForIt(t *testing.T) {
 	r := audit.Run(file(`calls:
 - {to: orders, layers: [{kind: gateway, product: x, repeats: [{on: ["503"], tries: 3}]}]}

@@ -182,11 +182,12 @@ func TestWhatTLSHasReadIsNotLeftToRest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// 64 bytes, so that what is read at once ends where a request does, and the next is in TLS still.
-	const one, many = "GET / HTTP/1.1\r\nHost: s\r\nX: 01234567890123456789012345678901\r\n\r\n", 200
+	// 64 bytes, so that what is read at once ends where a request does; and so many that one read does not take all,
+	// and the next is in TLS still.
+	const one, many = "GET / HTTP/1.1\r\nHost: s\r\nX: 01234567890123456789012345678901\r\n\r\n", 260
 	for range 3 {
 		eventually(t, "it rests", func() bool { return r.proxy.Resting() == 1 })
-		send(strings.Repeat(one, many)) // in one record
+		send(strings.Repeat(one, many))
 		answers(many)
 		send(one + one[:5])
 		answers(1)
