@@ -6,62 +6,43 @@ import (
 	"github.com/abate-go/abate/core"
 )
 
-// bodyProgress is how far a service has the request whose body comes from the client as a stream.
-type bodyProgress struct {
-	moved time.Duration // when it was handed something last, or there was something to hand over
-	whole bool          // it has all of it
-	asks  bool          // the client is waited for
-}
-
-// handed returns how far the body of a has been handed over. False for a body that is no stream.
-func handed(a *answer) (p bodyProgress, streams bool) {
+// handed returns how far the body of a has been handed over, and whether the service has all of it. streams is false for
+// a body that is no stream.
+func handed(a *answer) (h core.Handover, whole, streams bool) {
 	b := a.body
 	switch {
 	case b.upload != nil:
 		u := b.upload
-		p.whole = u.done.Load() // before the time, which was set before
-		p.asks = !p.whole && u.granted && u.asking.Load()
-		p.moved = max(u.began, time.Duration(u.moved.Load()))
+		whole = u.done.Load() // before the time, which was set before
+		h.Asks = !whole && u.granted && u.asking.Load()
+		h.Began, h.Moved = u.began, time.Duration(u.moved.Load())
 	case b.feed != nil:
 		f := b.feed
-		p.whole = f.over.Load()
-		p.asks = !p.whole && f.asking.Load()
-		p.moved = max(a.h2.began, time.Duration(f.lastAt.Load()))
+		whole = f.over.Load()
+		h.Asks = !whole && f.asking.Load()
+		h.Began, h.Moved = a.h2.began, time.Duration(f.moved.Load())
 	default:
-		return p, false
+		return h, false, false
 	}
-	return p, true
-}
-
-// since returns when the service's time began: while the client is waited for, that is now.
-func (p *bodyProgress) since(now time.Duration) time.Duration {
-	if p.asks {
-		return now
-	}
-	return min(p.moved, now)
+	return h, whole, true
 }
 
 // followBody gives an attempt whose client is still sending its time anew, and has the guard know. The time of the call
 // ends it all the same. It reports whether there is more to follow. The client of a gRPC call that does not go on may
 // be waiting for a message, or have none: nobody can tell, so that is its time too.
 func followBody(a *answer, now time.Duration) (more bool) {
-	p, streams := handed(a)
+	h, whole, streams := handed(a)
 	if !streams {
 		return false
 	}
-	since := p.since(now)
-	date(a, since)
+	date(a, h.Since(now))
 	if a.patience > 0 {
-		a.until = max(a.until, min(a.callEnd, later(since, a.patience)))
+		a.until = max(a.until, h.Until(now, a.patience, a.callEnd))
 	}
-	switch {
-	case a.call == nil:
-	case p.asks: // it is not late before somebody looks again
-		core.HandedOver(a.call, now, later(now, 2*glance))
-	default:
-		core.HandedOver(a.call, now, since)
+	if a.call != nil {
+		h.Tell(a.call, now, glance)
 	}
-	return !p.whole
+	return !whole
 }
 
 // nextLook is when to look again how far the client is. The second time is soon: at the first, what reads from the
@@ -77,10 +58,9 @@ func nextLook(a *answer, now time.Duration) time.Duration {
 // tellHandedOver has the guard know when the service had the request of an attempt that has ended, or whose answer has
 // begun.
 func tellHandedOver(a *answer, now time.Duration) {
-	if p, streams := handed(a); streams && a.call != nil {
-		since := p.since(now)
-		core.HandedOver(a.call, now, since)
-		date(a, since)
+	if h, _, streams := handed(a); streams && a.call != nil {
+		h.Tell(a.call, now, 0)
+		date(a, h.Since(now))
 	}
 }
 

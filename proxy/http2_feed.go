@@ -29,7 +29,7 @@ type feed struct {
 	target    *h2.Stream // to, as the exchange knows it
 	committed atomic.Bool
 	asking    atomic.Bool  // it waits for the client
-	lastAt    atomic.Int64 // when something came from the client last; 0 before
+	moved     atomic.Int64 // when something came from the client last; 0 before
 	over      atomic.Bool  // all has been sent
 	failure   atomic.Pointer[error]
 	ended     chan struct{}
