@@ -32,8 +32,10 @@ const (
 // maxFiles is how many files that process may have open.
 const maxFiles = 120
 
-// runChild is that process. It prints its address, and /guards when its standard input ends.
-func runChild(policy string) error {
+func init() { runChild = scarce }
+
+// scarce is that process. It prints its address, and /guards when its standard input ends.
+func scarce(policy string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: maxFiles, Max: maxFiles}); err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func (f *feed) take(data []byte, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(data) > 0 {
-		f.lastAt.Store(int64(core.Now()))
+		f.moved.Store(int64(core.Now()))
 		f.keep(data)
 		if f.to != nil {
 			f.sent(f.to.Write(data, false, core.NoDeadline))

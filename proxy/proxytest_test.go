@@ -28,8 +28,11 @@ import (
 // patience bounds every wait for something that must happen. It is long because the machine may be slow.
 const patience = 60 * time.Second
 
+// runChild is what another process of this program does: see scarce. It is nil where there is none.
+var runChild func(policy string) error
+
 func TestMain(m *testing.M) {
-	if policy := os.Getenv("ABATE_TEST_PROXY_POLICY"); policy != "" { // see runChild
+	if policy := os.Getenv("ABATE_TEST_PROXY_POLICY"); policy != "" && runChild != nil {
 		if err := runChild(policy); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -468,4 +471,15 @@ func goroutinesLeft() string {
 		}
 	}
 	return left
+}
+
+// socketPath is a path that is short enough for a socket, wherever tests have their folders.
+func socketPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "abate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "s")
 }

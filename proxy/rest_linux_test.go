@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -39,11 +40,25 @@ func connect(t *testing.T, addr string) socket {
 	return socket(fd)
 }
 
-// ask sends a request and reads the answer, which ends with "ok".
+// ask sends a request and reads the answer.
 func (s socket) ask(t *testing.T) {
 	t.Helper()
+	s.send(t)
+	s.hear(t)
+}
+
+func (s socket) send(t *testing.T) {
+	t.Helper()
+	if _, err := syscall.Write(int(s), []byte("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hear reads an answer, which ends with "ok".
+func (s socket) hear(t *testing.T) {
+	t.Helper()
 	var room [1024]byte
-	_, err := syscall.Write(int(s), []byte("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n"))
+	var err error
 	for n := 0; err == nil && !bytes.HasSuffix(room[:n], []byte("\r\n\r\nok")); {
 		more := 0
 		if more, err = syscall.Read(int(s), room[n:]); more == 0 && err == nil {
@@ -92,6 +107,141 @@ func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
 		}
 		for _, c := range all {
 			c.ask(t)
+		}
+	}
+}
+
+// Clients that go on at once are answered all, and rest again with as little as before.
+func TestClientsThatGoOnAtOnceAreAnsweredAndRestAgain(t *testing.T) {
+	const clients = 1000
+	s := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("ok")) })
+	r := start(t, single([]string{s.url}, noBreaker))
+	all := make([]socket, clients)
+	defer func() {
+		for _, c := range all {
+			syscall.Close(int(c))
+		}
+	}()
+	for i := range all {
+		all[i] = connect(t, r.addr)
+		all[i].ask(t)
+	}
+	var before int64
+	for n := range 3 {
+		eventually(t, "all rest", func() bool { return r.proxy.Resting() == clients })
+		s.forgetRequests()
+		now := heapAndStacks()
+		if n == 1 { // the first time makes what is kept for the next
+			before = now
+		} else if each := (now - before) / clients; n > 1 && each > mostIdle/4 && !raceDetector {
+			t.Errorf("%d bytes more for each", each)
+		}
+		for _, c := range all {
+			c.send(t)
+		}
+		for _, c := range all {
+			c.hear(t)
+		}
+	}
+}
+
+// Where the roost cannot wait any more, everybody is waited for alone, those who rested too.
+func TestClientsAreAnsweredWhereTheRoostFails(t *testing.T) {
+	for name, spoil := range map[string]func(*proxy.Proxy) error{
+		"closed": (*proxy.Proxy).CloseRoost, "no epoll": (*proxy.Proxy).SpoilRoost,
+	} {
+		s := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("ok")) })
+		var logged strings.Builder
+		r := start(t, single([]string{s.url}), idleTimeout(4*long), func(c *proxy.Config) {
+			c.Log = slog.New(slog.NewTextHandler(&logged, nil))
+		})
+		conns := make([]*client, 5)
+		for i := range conns {
+			conns[i] = r.dial()
+			conns[i].get("/")
+		}
+		eventually(t, "all rest", func() bool { return r.proxy.Resting() == len(conns) })
+		if err := spoil(r.proxy); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range append(conns, r.dial()) {
+			for range 2 {
+				if a := c.get("/"); a.content != "ok" {
+					t.Errorf("%s: %+v", name, a)
+				}
+			}
+		}
+		if n := r.proxy.Resting(); n != 0 {
+			t.Errorf("%s: %d rest", name, n)
+		}
+		r.shutdown()
+		if !strings.Contains(logged.String(), "idle clients") {
+			t.Errorf("%s: nothing is said: %s", name, &logged)
+		}
+	}
+}
+
+// A client that a balancer has announced is the same after a rest.
+func TestAnAnnouncedClientRestsAndStaysWhoItIs(t *testing.T) {
+	r := protect(t, guardOf("http://"+heralded(t, nil), trustLoop, "proxyProtocol: true", "sendProxyProtocol: v2"))
+	header := v2("192.0.2.1:4711")
+	c := r.dial().send(header[:5])
+	c.quiet(short / 4) // longer than until it would rest
+	c.send(header[5:])
+	for range 3 {
+		eventually(t, "it rests", func() bool { return r.proxy.Resting() == 1 })
+		if a := c.get("/"); !strings.Contains(a.content, "192.0.2.1:4711") {
+			t.Errorf("it is %q", a.content)
+		}
+	}
+}
+
+// halved sends the first bytes of what is written, and the rest when it is told to.
+type halved struct {
+	net.Conn
+	on  bool
+	now chan struct{}
+}
+
+func (h *halved) Write(p []byte) (int, error) {
+	if !h.on {
+		return h.Conn.Write(p)
+	}
+	n, err := h.Conn.Write(p[:7])
+	if err != nil {
+		return n, err
+	}
+	<-h.now
+	m, err := h.Conn.Write(p[7:])
+	return n + m, err
+}
+
+// A client may rest in the middle of a record of TLS, also in that of its end.
+func TestAClientRestsInTheMiddleOfARecordOfTLS(t *testing.T) {
+	f := newFiles(t, trusted.issue(t), trusted)
+	r := protect(t, guardOf(mirror(t).url, f.tls()))
+	h := &halved{now: make(chan struct{})}
+	nc, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Conn = nc
+	c := tls.Client(h, &tls.Config{InsecureSkipVerify: true})
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	if err := c.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		eventually(t, "it rests", func() bool { return r.proxy.Resting() == 1 })
+		h.on = true
+		go func() {
+			eventually(t, "it is looked at", func() bool { return r.proxy.Resting() == 0 })
+			h.now <- struct{}{}
+		}()
+		a, err := askTLS(c, "/")
+		if h.on = false; err != nil || a.status != 200 {
+			t.Fatalf("%+v, %v", a, err)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,17 +19,6 @@ import (
 
 	"github.com/abate-go/abate/proxy"
 )
-
-// socketPath is a path that is short enough for a socket, wherever tests have their folders.
-func socketPath(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "abate")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return filepath.Join(dir, "s")
-}
 
 func TestASocketFileHasItsModeAndGoesWithTheListener(t *testing.T) {
 	path := socketPath(t)

@@ -65,7 +65,7 @@ func (s *stream) drive(step core.Step) error {
 
 // open makes a try, and sends what was sent already. What goes wrong with that is seen when somebody reads.
 func (s *stream) open(until time.Duration) *streamTry {
-	t := &streamTry{number: s.call.Attempts()}
+	t := &streamTry{number: s.call.Attempts(), began: core.Now()}
 	allowance, tell := s.call.Delegate(0)
 	t.told, t.left = tell, allowance.Left
 	ends := s.ends
@@ -138,7 +138,8 @@ func (s *stream) report(t *streamTry, o abate.Outcome) core.Step {
 	}
 	now := core.Now()
 	if s.pace.uploads {
-		core.HandedOver(&s.call, now, s.pace.since(now))
+		h := s.pace.of(t)
+		h.Tell(&s.call, now, 0)
 	}
 	return s.call.AttemptDone(now, 0, o)
 }

@@ -45,16 +45,13 @@ func (p *pace) close() {
 // pauses reports whether it is the caller who is waited for.
 func (p *pace) pauses() bool { return p.uploads && !p.closed.Load() && p.sending.Load() == 0 }
 
-// since is when the server's time began.
-func (p *pace) since(now time.Duration) time.Duration {
-	if p.pauses() {
-		return now
-	}
-	since := p.sent.Load()
+// of is how far the server of try t has the request.
+func (p *pace) of(t *streamTry) core.Handover {
+	moved := p.sent.Load()
 	if began := p.sending.Load(); began != 0 {
-		since = began
+		moved = began
 	}
-	return min(time.Duration(since), now)
+	return core.Handover{Began: t.began, Moved: time.Duration(moved), Asks: p.pauses()}
 }
 
 // glance is how often it is looked where a stream stands.
@@ -63,7 +60,6 @@ const glance = 250 * time.Millisecond
 // follow has the guard know of the pauses of try t, whose server has patience for its part; 0 for any. mu is held.
 func follow(s *stream, t *streamTry, patience time.Duration) {
 	t.patience = patience
-	s.pace.sent.Store(int64(core.Now()))
 	t.timer = time.AfterFunc(tell(s, t), func() {
 		s.mu.Lock()
 		defer s.unlock()
@@ -80,17 +76,12 @@ func follow(s *stream, t *streamTry, patience time.Duration) {
 
 // tell tells the guard where try t stands. It returns when to look again, 0 if its server's time is up. mu is held.
 func tell(s *stream, t *streamTry) (again time.Duration) {
-	now := core.Now()
-	if s.pace.pauses() {
-		core.HandedOver(&s.call, now, now+2*glance)
+	now, h := core.Now(), s.pace.of(t)
+	h.Tell(&s.call, now, glance)
+	if h.Asks {
 		return glance
 	}
-	since := s.pace.since(now)
-	core.HandedOver(&s.call, now, since)
-	if t.patience == 0 {
-		return glance
-	}
-	return max(min(glance, since+t.patience-now), 0)
+	return max(min(glance, h.Until(now, t.patience, core.NoDeadline)-now), 0)
 }
 
 // timedOut reports whether err, with which try t has ended, says that the time of the call is up.

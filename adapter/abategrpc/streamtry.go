@@ -19,6 +19,7 @@ type streamTry struct {
 	told    bool // what is left of the call tree
 	left    int
 	number  int
+	began   time.Duration
 	trailer metadata.MD // written by grpc-go if there was a stream
 	closed  atomic.Bool // grpc-go has ended it
 	ending  error       // with this, if closed

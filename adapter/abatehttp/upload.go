@@ -92,8 +92,8 @@ func (u *upload) begin(ctx context.Context, body io.Closer, whole bool) {
 	if u.patience == 0 {
 		return
 	}
-	if whole {
-		u.until.Store(int64(u.since + u.patience))
+	if h := u.handover(); whole {
+		u.until.Store(int64(h.Until(u.since, u.patience, core.NoDeadline)))
 	}
 	u.limit = time.AfterFunc(u.patience, u.look)
 }
@@ -105,17 +105,17 @@ func (u *upload) look() {
 	if u.ctx.Err() != nil { // the answer has been read
 		return
 	}
-	left := u.patience
-	if !u.asks {
-		left += u.since - core.Now()
-	}
-	if left > 0 {
+	now, h := core.Now(), u.handover()
+	if left := h.Until(now, u.patience, core.NoDeadline) - now; left > 0 {
 		u.limit.Reset(left)
 		return
 	}
 	u.late.Store(true)
 	u.cancel(context.DeadlineExceeded)
 }
+
+// handover is how far the server has the request. mu is held.
+func (u *upload) handover() core.Handover { return core.Handover{Moved: u.since, Asks: u.asks} }
 
 // rewound says that the base sends body from now on.
 func (u *upload) rewound(body io.Closer) {

@@ -1,5 +1,3 @@
-//go:build unix
-
 package postgres
 
 import (
@@ -7,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"strconv"
 	"sync"
 	"syscall"
@@ -27,7 +24,7 @@ type Server struct {
 	program  string
 	settings []string
 	becomes  string // what it says of itself once it is started
-	as       *syscall.Credential
+	as       runner
 
 	mu      sync.Mutex
 	port    int
@@ -68,10 +65,10 @@ func begin(t testing.TB, settings ...string) *Server {
 func empty(t testing.TB, program string, settings []string) *Server {
 	t.Helper()
 	needs.Program(t, "sh")
-	s := &Server{program: program, settings: settings, becomes: isReady, as: credential(t)}
+	s := &Server{program: program, settings: settings, becomes: isReady, as: runnerFor(t)}
 	var err error
-	if s.process, err = needs.NewProcess("postgres", "QUIT"); err == nil && s.as != nil {
-		err = os.Chown(s.process.Folder, int(s.as.Uid), int(s.as.Gid))
+	if s.process, err = needs.NewProcess("postgres", "QUIT"); err == nil {
+		err = s.as.own(s.process.Folder)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -79,29 +76,12 @@ func empty(t testing.TB, program string, settings []string) *Server {
 	return s
 }
 
-// credential is that of a user who may run the server, which refuses to run as root; nil if we may.
-func credential(t testing.TB) *syscall.Credential {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		if u, err := user.Lookup(name); err == nil {
-			uid, _ := strconv.ParseUint(u.Uid, 10, 32)
-			gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		}
-	}
-	t.Fatal("PostgreSQL refuses to run as root, and there is neither a user postgres nor nobody")
-	return nil
-}
-
 // command is a program run as the server's user, in a folder it can enter.
 func (s *Server) command(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setpgid: true}
+	s.as.run(cmd)
 	return cmd
 }
 

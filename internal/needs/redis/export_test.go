@@ -1,5 +1,3 @@
-//go:build unix
-
 package redis
 
 // AwaitEnd waits until the server has ended by itself.

@@ -1,5 +1,3 @@
-//go:build unix
-
 package redis
 
 import (
@@ -121,10 +119,10 @@ func (s *Server) Crash() {
 }
 
 // Pause has the server stand still: the system still takes connections for it, and nobody answers.
-func (s *Server) Pause() { s.t.Helper(); s.signal(syscall.SIGSTOP) }
+func (s *Server) Pause() { s.t.Helper(); s.signal(pause) }
 
 // Resume ends a Pause.
-func (s *Server) Resume() { s.t.Helper(); s.signal(syscall.SIGCONT) }
+func (s *Server) Resume() { s.t.Helper(); s.signal(resume) }
 
 func (s *Server) signal(sig syscall.Signal) {
 	s.t.Helper()
