@@ -87,5 +87,8 @@ func fill(a *answer) error {
 		a.until = min(a.callEnd, later(now, a.patience))
 		a.head.until = a.until
 	}
+	if a.body.kind == streamed { // see bind
+		a.head.until = a.callEnd
+	}
 	return err
 }

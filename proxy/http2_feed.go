@@ -99,6 +99,7 @@ func (f *feed) run() {
 	for f.awaitAttempt() {
 		f.asking.Store(true)
 		data, err := f.read()
+		f.moved.Store(int64(core.Now())) // its end too is something to hand over
 		f.asking.Store(false)
 		if !f.take(data, err) {
 			break
@@ -137,7 +138,6 @@ func (f *feed) take(data []byte, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(data) > 0 {
-		f.moved.Store(int64(core.Now()))
 		f.keep(data)
 		if f.to != nil {
 			f.sent(f.to.Write(data, false, core.NoDeadline))

@@ -206,6 +206,7 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 	}
 	for !h.complete {
 		now := core.Now()
+		more := !a.req.rpc && followBody(a, now) // the time of gRPC does not end with the attempt's
 		if now >= a.until && h.all {
 			break // the client has all of it: only the end of the stream is late
 		}
@@ -213,7 +214,7 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 			return nil, &timeLimitError{"no end of the answer"}
 		}
 		until := a.until
-		if !h.hooked || a.held(now) {
+		if !h.hooked || a.held(now) || more {
 			until = min(until, later(now, glance))
 		}
 		data, err := h.s.Next(until)

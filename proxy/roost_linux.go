@@ -16,6 +16,8 @@ type roost struct {
 	goOn func(*door, *clientConn) // serves a client again
 	idle time.Duration            // how long a client may rest
 
+	failed func(error) // is told why nobody rests any more
+
 	mu      sync.Mutex
 	poll    *os.File // nil before the first client
 	fd      int      // of poll
@@ -113,27 +115,50 @@ func (r *roost) close() {
 // sweeps is how often those are looked for, in the time that a client may rest, whose time is over.
 const sweeps = 8
 
-// watch has clients be served again that go on, or whose time is over.
+// watch has clients be served again that go on, or whose time is over. If it cannot wait any more nobody rests: then
+// each is waited for alone.
 func (r *roost) watch(poll *os.File) {
-	raw, err := poll.SyscallConn()
-	if err != nil {
+	err := r.await(poll)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
 		return
 	}
+	r.closed = true
+	r.poll.Close()
+	r.failed(err)
+	for fd := range r.resting {
+		r.release(fd)
+	}
+}
+
+// await is watch until the end.
+func (r *roost) await(poll *os.File) error {
+	raw, err := poll.SyscallConn()
+	if err != nil {
+		return err
+	}
 	var events [64]syscall.EpollEvent
-	n := 0
+	var n int
+	var fail error
 	look := func(fd uintptr) bool {
-		n, _ = syscall.EpollWait(int(fd), events[:], 0)
+		n, fail = syscall.EpollWait(int(fd), events[:], 0)
 		return n != 0
 	}
 	for next := core.Now(); ; {
 		if now := core.Now(); now >= next {
 			next = later(now, max(r.idle/sweeps, time.Millisecond))
-			poll.SetReadDeadline(time.Now().Add(next - now))
+			if err := poll.SetReadDeadline(time.Now().Add(next - now)); err != nil {
+				return err
+			}
 			r.sweep(now)
 		}
-		n = 0
+		n, fail = 0, nil
 		if err := raw.Read(look); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			return
+			return err
+		}
+		if fail != nil && fail != syscall.EINTR {
+			return os.NewSyscallError("epoll_wait", fail)
 		}
 		r.mu.Lock()
 		for _, e := range events[:max(n, 0)] {

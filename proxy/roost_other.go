@@ -8,6 +8,8 @@ import "time"
 type roost struct {
 	goOn func(*door, *clientConn)
 	idle time.Duration
+
+	failed func(error)
 }
 
 func (*roost) take(*door, *clientConn) bool { return false }

@@ -89,7 +89,7 @@ func (t *transfer) pass(a *answer, extra []byte) {
 // blames reports whether the service is to blame for an answer that broke off with err.
 func (t *transfer) blames(err error) bool {
 	return !t.req.rpc && !errors.Is(err, errGone) && !errors.Is(err, errStalls) && !t.req.client.broken() &&
-		!t.req.client.gone()
+		!t.req.client.gone() && t.reply.body.failed() == nil
 }
 
 // close ends the answer, which has come to its end.

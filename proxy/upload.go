@@ -40,18 +40,32 @@ func (b *content) send(to *upstreamConn) *upload {
 	return u
 }
 
-// remind grants what the service has not answered for continueWait, and tells the client.
-func (u *upload) remind(now time.Duration) {
-	if u != nil && !u.granted && now-u.began >= continueWait {
-		u.body.req.client.interim(100, nil)
-		u.grant()
+// reminder is when the body of a is sent although the service has not asked for it: before the attempt has to end.
+func reminder(a *answer) time.Duration {
+	u := a.body.upload
+	if u == nil || u.granted || a.resp.Status >= 200 {
+		return core.NoDeadline
+	}
+	wait := continueWait
+	if a.patience > 0 {
+		wait = min(wait, a.patience/2)
+	}
+	return later(u.began, wait)
+}
+
+// remind grants what the service has not answered for so long, and tells the client.
+func remind(a *answer, now time.Duration) {
+	if now >= reminder(a) {
+		a.req.client.interim(100, nil)
+		a.body.upload.grant()
 	}
 }
 
-// grant lets the body go.
+// grant lets the body go. From here on there is something to hand over.
 func (u *upload) grant() {
 	if !u.granted {
 		u.granted = true
+		u.moved.Store(int64(core.Now()))
 		close(u.permit)
 	}
 }

@@ -15,13 +15,11 @@ func (a *answer) read() error {
 	c, r := a.conn, a.req
 	for {
 		now := core.Now()
-		if a.body.upload != nil && a.resp.Status < 200 {
-			followBody(a, now)
-		}
+		followBody(a, now)
 		if now >= a.until {
 			return &timeLimitError{"no answer"}
 		}
-		c.setReadDeadline(r.plane.clock, now, min(a.until, nextLook(a, now)))
+		c.setReadDeadline(r.plane.clock, now, min(a.until, nextLook(a, now), reminder(a)))
 		n, err := c.nc.Read(c.in.space())
 		if c.in.w += n; n > 0 {
 			return nil
@@ -34,7 +32,7 @@ func (a *answer) read() error {
 				return errGone
 			}
 			if a.resp.Status < 200 { // a 100 behind the head of the final answer would be content
-				a.body.upload.remind(now)
+				remind(a, core.Now())
 			}
 		default:
 			return err
