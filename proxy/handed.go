@@ -87,8 +87,5 @@ func fill(a *answer) error {
 		a.until = min(a.callEnd, later(now, a.patience))
 		a.head.until = a.until
 	}
-	if a.body.kind == streamed { // see bind
-		a.head.until = a.callEnd
-	}
 	return err
 }

@@ -146,25 +146,6 @@ func TestAnExpectationEndsBeforeTheAttempt(t *testing.T) {
 	})
 }
 
-// A body that turns out to be too long to be held comes as a stream, which the attempt's time does not limit.
-func TestAServiceIsNotToldTheAttemptsTimeOfAStreamThatWasAskedFor(t *testing.T) {
-	told := make(chan string, 1)
-	s := upstream(t, func(c net.Conn, req string) {
-		told <- field(req, "X-Envoy-Expected-Rq-Timeout-Ms")
-		io.WriteString(c, ok("ok"))
-	})
-	r := start(t, single([]string{s.url}, "timeout: 1h", "attemptTimeout: 30m"))
-	c := r.dial()
-	c.send("PUT / HTTP/1.1\r\nHost: s.test\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n").told()
-	c.send(fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", 100_000, strings.Repeat("x", 100_000)))
-	if a := c.answer(); a.status != 200 {
-		t.Errorf("%+v", a)
-	}
-	if ms := <-told; len(ms) != len("3599999") || ms < "1800001" {
-		t.Errorf("it has %s ms", ms)
-	}
-}
-
 // A key is held from when its request is there: half a body holds none, and a client that leaves halfway leaves none.
 func TestHalfABodyHoldsNoKey(t *testing.T) {
 	for _, expect := range []string{"", "Expect: 100-continue\r\n"} {
@@ -196,7 +177,7 @@ func TestHalfABodyHoldsNoKey(t *testing.T) {
 // A client that leaves in the middle of its upload lets in who waits for its place.
 func TestAnUploadThatIsGivenUpLetsTheNextOneIn(t *testing.T) {
 	s := echo(t)
-	r := start(t, single([]string{s.url}, noBreaker, noRetries, "bulkhead: {maxConcurrentCalls: 1, maxWaitDuration: 1h}"))
+	r := start(t, single([]string{s.url}, noBreaker, noRetries, "bulkhead: {maxConcurrentCalls: 1, maxWait: 1h}"))
 	first := r.dial().send(inChunks)
 	eventually(t, "it is in", func() bool { return r.guard().Bulkhead.Running == 1 })
 	next := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
