@@ -35,7 +35,8 @@ const (
 	// longestRefused is how long a round lasts at most while the other side is full. It is there, so that nothing is to
 	// be found out but that somebody has left.
 	longestRefused = 2 * time.Second
-	// slowly times what an attempt usually takes is slow: noise stays below it, an overload does not.
+	// slowly times what an attempt usually takes is slow: noise stays below it, an overload does not. The first success
+	// after an outage says anew what is usual: one at a time, on a server that may have become slower by other causes.
 	slowly = 4
 )
 
@@ -62,7 +63,7 @@ type Opener struct {
 	until   time.Duration // when it ends; from if that is not drawn yet
 	cut     time.Duration // attempts that began before are part of a failure that is known already
 	waited  time.Duration // when somebody last had to wait
-	usual   time.Duration // what a success takes, smoothed; 0 until there was one
+	usual   time.Duration // what a success takes, smoothed, since the last outage; 0 until there was one
 	proven  time.Duration // when the last success arrived, long ago if there was none
 }
 
@@ -150,6 +151,9 @@ func (o *Opener) Leave(now, began time.Duration, r Result) {
 
 func (o *Opener) opened(now, took time.Duration) {
 	o.proven = now
+	if o.failing { // what was usual before the outage may not be so after it, and one at a time overloads nobody
+		o.usual = 0
+	}
 	slow := o.usual > 0 && took > slowly*o.usual+shortest
 	if o.usual == 0 {
 		o.usual = max(took, 1)

@@ -81,6 +81,31 @@ func TestAfterAnOutageEachRoundHasTwiceAsMany(t *testing.T) {
 	}
 }
 
+// A server that has restarted on a busy machine takes ten times as long for every connection as before, however few are
+// opened: that is not the work of those who open them.
+func TestAServerThatComesBackSlowerIsNotTakenForOverloaded(t *testing.T) {
+	o := pacing.NewOpener()
+	o.Enter(0, 0, middle, false)
+	o.Leave(5*ms, 0, pacing.Opened)
+	o.Enter(s, s, middle, false)
+	o.Leave(s, s, pacing.Failed)
+	if o.Enter(3*s-50*ms, 0, middle, false) != 0 {
+		t.Fatal("no probe after two seconds")
+	}
+	o.Leave(3*s, 3*s-50*ms, pacing.Opened)
+	n := 0
+	for now := 3 * s; now < 7*s; now += 50 * ms {
+		got := begins(o, now, 100)
+		for range got {
+			o.Leave(now+50*ms, now, pacing.Opened)
+		}
+		n += got
+	}
+	if n < 12 {
+		t.Errorf("%d connections are opened in four rounds, want 2 and 4 and 8", n)
+	}
+}
+
 func TestARefusalHalvesAndAFailureLeavesOne(t *testing.T) {
 	o := pacing.NewOpener()
 	begins(o, 0, 16)
