@@ -36,7 +36,10 @@ func TestTheBinaryForSidecarsIsSmall(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "abate-proxy")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	// Without the workspace, as go install of a release builds it. The versions of dependencies are then those of
+	// cmd/go.mod alone. One that calls methods by a name it computes makes the linker keep every exported method of
+	// every type: protobuf before v1.36.12 did, for 7.5 MB.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
