@@ -34,8 +34,8 @@ func TestSchemaIsInStepWithTheStructs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(want, Schema()) || !bytes.Equal(want, file) {
-		t.Error("schema.json or schema.json.gz is out of step with the structs and their comments; run: go test ./policyfile -run Schema " +
-			"-update")
+		t.Error("schema.json or schema.json.gz is out of step with the structs and their comments; run: " +
+			"go test ./policyfile -run Schema -update")
 	}
 }
 

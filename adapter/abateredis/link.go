@@ -24,7 +24,7 @@ type link struct {
 	lastErr atomic.Pointer[error] // not the fleet's: what was under way to another Redis may end later
 }
 
-// client is what is asked of a client. With redis.UniversalClient in its place, the linker keeps all 600 methods of each
+// client is what is asked of a client. With redis.UniversalClient in its place, the linker keeps every method of each
 // kind of client, and what they answer with.
 type client interface {
 	redis.Scripter
