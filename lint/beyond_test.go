@@ -15,7 +15,8 @@ func TestWhatIsProvedSaysWhatMayBeMore(t *testing.T) {
 			"  - {kind: client, " + on("5", "503") + "}\n- from: b\n  to: c\n  layers:\n  - {kind: client, " +
 			on("12", "503") + "}\n"
 		got := of("F101", lint.Run(parse(t, form), lint.Options{}))
-		if len(got) != 1 || strings.Contains(got[0].Message, open) != more || more == strings.Contains(got[0].Message, "60 attempts") {
+		if len(got) != 1 || strings.Contains(got[0].Message, open) != more ||
+			more == strings.Contains(got[0].Message, "60 attempts") {
 			t.Errorf("%s: %+v", services, got)
 		}
 	}
