@@ -40,10 +40,10 @@ const (
 	slowly = 4
 	// wholeRounds is how many rounds after the first last as long as they should, whoever waits: by then all instances
 	// of a fleet have noticed and have a connection. Without it a fleet that shares few places loses some of them to
-	// those who were first; with two, 300 callers wait in front of three connections for as long again.
+	// those who were first; with two, hundreds of callers wait in front of three connections for as long again.
 	wholeRounds = 1
-	// waitsLong is how long somebody has waited since the other side is back if connections are too few: longer than
-	// one that is handed from caller to caller lets anybody wait, if it can carry them.
+	// waitsLong is how long somebody has waited if connections are too few: longer than one that is handed from caller
+	// to caller lets anybody wait, if it can carry them.
 	waitsLong = 100 * time.Millisecond
 	// always is more rounds than there will be.
 	always = math.MaxInt
@@ -73,8 +73,7 @@ type Opener struct {
 	until   time.Duration // when it ends; from if that is not drawn yet
 	cut     time.Duration // attempts that began before are part of a failure that is known already
 	waited  time.Duration // when somebody last had to wait
-	back    time.Duration // when the other side was back
-	need    bool          // somebody has waited for long since then, and asked in this round
+	need    bool          // somebody who has waited for long has asked in this round
 	whole   int           // rounds from the next on that last as long as they should, whoever waits
 	usual   time.Duration // what a success takes, smoothed, since the last outage; 0 until there was one
 	proven  time.Duration // when the last success arrived, long ago if there was none
@@ -90,7 +89,7 @@ func NewOpener() *Opener { return &Opener{proven: math.MinInt64} }
 func (o *Opener) Enter(now, since time.Duration, draw uint64, probe bool) (wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.need = o.need || minus(now, max(since, o.back)) >= waitsLong
+	o.need = o.need || minus(now, since) >= waitsLong
 	switch o.turn(now, draw); {
 	case !o.steers:
 		if o.out >= unproven && now-since < briefly && minus(now, o.proven) > firstRound {
@@ -179,7 +178,7 @@ func (o *Opener) opened(now, took time.Duration) {
 	}
 	o.usual += (took - o.usual) / 8
 	if o.failing {
-		o.failing, o.limit, o.waited, o.back, o.whole, o.need = false, 1, now, now, wholeRounds, false
+		o.failing, o.limit, o.waited, o.whole = false, 1, now, wholeRounds
 		o.begin(now, min(max(minus(now, o.since)/2, shortest), longestFailing), 1)
 	}
 	switch {
@@ -237,7 +236,7 @@ func (o *Opener) Restart(now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.steers || o.failing {
-		o.steers, o.failing, o.limit, o.waited, o.back, o.whole = true, false, 1, now, now, wholeRounds
+		o.steers, o.failing, o.limit, o.waited, o.whole = true, false, 1, now, wholeRounds
 		o.begin(now, longestFailing, 0)
 	}
 }

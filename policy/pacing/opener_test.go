@@ -135,10 +135,20 @@ func TestASlowSuccessMakesTheNextRoundAsLongAsBefore(t *testing.T) {
 func TestStateSaysWhenAShortRoundIsOver(t *testing.T) {
 	o := back(t)
 	during(o, 2*s+10*ms, 4*s+10*ms, time.Hour)
-	o.Enter(4*s+10*ms, 0, middle, false)
-	during(o, 4*s+20*ms, 4*s+200*ms, time.Hour)
-	if got := o.State(4*s + 200*ms); got.Wait > 100*ms {
-		t.Errorf("%+v, want at most a tenth of a second", got)
+	for now := 4*s + 10*ms; now < 4*s+300*ms; now += 10 * ms {
+		during(o, now, now+1, time.Hour)
+		if got := o.State(now); got.Wait > 100*ms {
+			t.Fatalf("%+v, want at most a tenth of a second", got)
+		}
+	}
+}
+
+func TestOnceNobodyWaitsForLongRoundsAreAsLongAsBefore(t *testing.T) {
+	o := back(t)
+	during(o, 2*s+10*ms, 4*s+150*ms, time.Hour)
+	during(o, 4*s+150*ms, 4*s+350*ms, 50*ms)
+	if n := during(o, 4*s+350*ms, 5*s+100*ms, 50*ms); n > 20 {
+		t.Errorf("%d begin in most of a whole round, want 16 at most", n)
 	}
 }
 
