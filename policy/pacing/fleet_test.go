@@ -123,7 +123,8 @@ type opening struct {
 
 // play plays a system without a guard if there is no pace.
 func play(s system, seed uint64, newPace func() pace) outcome {
-	f := &fleet{system: s, random: rand.New(rand.NewPCG(seed, 1)), slots: map[time.Duration]int{}, last: map[*instance]bool{}}
+	f := &fleet{system: s, random: rand.New(rand.NewPCG(seed, 1)), slots: map[time.Duration]int{},
+		last: map[*instance]bool{}}
 	for range s.instances {
 		in := &instance{fleet: f}
 		if newPace != nil {

@@ -54,8 +54,9 @@ const (
 // for each that succeeded without being slow, so that their number doubles from round to round. A refusal for load
 // halves it; a failure makes it one, and the rounds longer. How long the rounds are while the other side comes back
 // follows from how long it was away: half of that, since it takes the other instances of a fleet as long to notice.
-// After two of those, rounds are a tenth of a second while somebody waits for long: a slow success makes the next one as
-// long as before, a refusal all until the next outage. Once nobody has had to wait for two rounds the Opener looks on again.
+// After two of those, rounds are a tenth of a second while somebody waits for long: a slow success makes the next one
+// as long as before, a refusal all until the next outage. Once nobody has had to wait for two rounds the Opener looks
+// on again.
 //
 // All methods may be called from many goroutines at once. Times are durations since any fixed origin, the same for all
 // calls. Make one with NewOpener.

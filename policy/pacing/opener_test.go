@@ -147,8 +147,8 @@ func TestOnceNobodyWaitsForLongRoundsAreAsLongAsBefore(t *testing.T) {
 	o := back(t)
 	during(o, 2*s+10*ms, 4*s+150*ms, time.Hour)
 	during(o, 4*s+150*ms, 4*s+350*ms, 50*ms)
-	if n := during(o, 4*s+350*ms, 5*s+100*ms, 50*ms); n > 20 {
-		t.Errorf("%d begin in most of a whole round, want 16 at most", n)
+	if n := during(o, 4*s+350*ms, 5*s+100*ms, 50*ms); n > 32 {
+		t.Errorf("%d begin in most of a whole round, want 32 at most", n)
 	}
 }
 

@@ -17,7 +17,7 @@ func busy(seed uint64) system {
 		atOnce: 30, rate: 150, patience: 2 * s, down: s + time.Duration(r.Int64N(int64(600*ms)))}
 }
 
-// drawn is one instance on any server with room for all, whose queries have the time that an outage takes to be noticed.
+// drawn is one instance on any server with room for all, whose queries have the time in which a recovery is noticed.
 func drawn(seed uint64) system {
 	r := rand.New(rand.NewPCG(seed, 7))
 	pick := func(n ...int) int { return n[r.IntN(len(n))] }
@@ -35,8 +35,8 @@ func few(seed uint64) system {
 		workers: 20, patience: 2 * s, down: 2500 * ms}
 }
 
-// The shortest round is not shorter than a fleet allows: so a guard may lose some more than nobody's, who lets queries
-// fail at once and has no backlog, but it does not go on losing.
+// Without a guard queries fail at once, and nothing is left to be done when the server is back. With one they wait, and
+// the first two rounds are as long as a fleet needs them: that may cost some, but it must not go on.
 func TestTheBacklogOfAnOutageIsServedOnABusyServerToo(t *testing.T) {
 	var plain, guarded outcome
 	for seed := range uint64(20) {
