@@ -1,0 +1,101 @@
+//go:build !race
+
+package rehearse
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// proxies are what n instances of a proxy show for an hour; of the first bad ones, what they show from a quarter of an
+// hour to half an hour.
+func proxies(n, bad int, metric, labels, usual, then string) (all []inputSeries) {
+	for i := range n {
+		of := fmt.Sprintf(`{job="edge", namespace="prod", instance="%d"`, i)
+		values := usual + "x240"
+		if i < bad {
+			values = fmt.Sprintf("%sx59 %sx59 %s", usual, then, again(usual))
+		}
+		all = append(all, inputSeries{metric + of + labels + "}", values},
+			inputSeries{"abate_attempts_running" + of + `, service="payment-service"}`, "0x240"})
+	}
+	return all
+}
+
+// again is a series that is as it was; one that was not there ends.
+func again(usual string) string {
+	if usual == "_" {
+		return "stale"
+	}
+	return usual + "x120"
+}
+
+// told wants an alert with a severity, once for each of the labels that are named, and no other, at a time.
+func told(alert, severity, label, value string, at time.Duration) exprTest {
+	const firing = `count by (alertname, severity, %s) (ALERTS{alertstate="firing"})`
+	return exprTest{At: prometheusTime(at), Expr: fmt.Sprintf(firing, label),
+		Samples: []sample{{fmt.Sprintf(
+			`{alertname=%q, severity=%q, %s=%q}`, alert, severity, label, value), 1}}}
+}
+
+// A proxy goes on with an old list of endpoints, or with none that is well: in a quarter of the instances that is a
+// page, in one of ten a ticket, and for a minute nothing.
+func TestEndpointsThatAreLostAreTold(t *testing.T) {
+	const service = `, service="payment-service"`
+	rules := rulesOf(t, everyAlertPolicy)
+	var tests []ruleTest
+	for what, show := range map[string][3]string{"discovery": {"abate_proxy_discovery_up", "1", "0"},
+		"health": {"abate_proxy_endpoints_none_well", "_", "1"}} {
+		for bad, severity := range map[int]string{1: warn, 4: pager} {
+			tests = append(tests, ruleTest{Name: fmt.Sprintf("%s in %d of 10", what, bad),
+				Series: proxies(10, bad, show[0], service, show[1], show[2]), Exprs: []exprTest{
+					noAlert(19 * time.Minute), told("EndpointsLost", severity, "lost", what, 22*time.Minute),
+					told("EndpointsLost", severity, "lost", what, 29*time.Minute), noAlertBut(time.Hour, "EndpointsLost"),
+					notFiring("EndpointsLost", severity, 37*time.Minute)}})
+		}
+		short := proxies(10, 0, show[0], service, show[1], show[2])
+		short[0].Values = fmt.Sprintf("%sx59 %sx7 %s", show[1], show[2], again(show[1]))
+		tests = append(tests, ruleTest{Name: what + " for two minutes", Series: short, Exprs: []exprTest{noAlert(40 *
+			time.Minute)}})
+	}
+	rulesHold(t, rules, tests...)
+}
+
+// At a hundredth of all times a week is 100.8 minutes and a day 14.4. A certificate that is renewed in time raises
+// nothing, however short it lives; one that is not is a ticket for a week and a page for a day.
+func TestACertificateThatEndsAndIsNotRenewedIsTold(t *testing.T) {
+	rules := rulesOf(t, everyAlertPolicy, "--scale", "0.01")
+	const minute = 60
+	file := func(pod, values string) inputSeries {
+		return inputSeries{`abate_proxy_certificate_expiry_timestamp_seconds{job="edge", namespace="prod", instance="` + pod +
+			`", file="/tls/cert.pem"}`, values}
+	}
+	ends := fmt.Sprintf("%dx1000", 220*minute)
+	renewed, daily := "", "" // every 60 minutes for 150, which is ten days; every 8 for 13, less than one
+	for i := range 4 {
+		renewed += fmt.Sprintf("%dx239 ", (60*i+150)*minute)
+	}
+	for i := range 30 {
+		daily += fmt.Sprintf("%dx31 ", (8*i+13)*minute)
+	}
+	is := func(severity string, at time.Duration) exprTest {
+		return told("CertificateEnds", severity, "file", "/tls/cert.pem", at)
+	}
+	rulesHold(t, rules,
+		ruleTest{Name: "all", Series: []inputSeries{file("a", ends), file("b", ends)}, Exprs: []exprTest{
+			noAlert(118 * time.Minute), is(warn, 121*time.Minute), is(warn, 204*time.Minute), is(pager, 207*time.Minute),
+			is(pager, 225*time.Minute)}},
+		ruleTest{Name: "one of ten did not get the new one", Series: slices.Concat([]inputSeries{file("bad", ends)},
+			func() (good []inputSeries) {
+				for i := range 9 {
+					good = append(good, file(fmt.Sprint(i), "99999x1000"))
+				}
+				return good
+			}()), Exprs: []exprTest{noAlert(118 * time.Minute), is(warn, 207*time.Minute), is(warn, 225*time.Minute)}},
+		ruleTest{Name: "renewed in time", Series: []inputSeries{file("a", renewed)}, Exprs: []exprTest{
+			noAlert(4 * time.Hour)}},
+		ruleTest{Name: "lives for less than a day", Series: []inputSeries{file("a", daily)}, Exprs: []exprTest{
+			noAlert(4 * time.Hour)}})
+}
