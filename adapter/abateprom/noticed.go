@@ -10,7 +10,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/budget"
 )
 
@@ -171,8 +170,8 @@ func noticeGuard(to chan<- prometheus.Metric, service string, o *observer, g *ab
 	if g != nil {
 		p, state := g.Describe(), g.State()
 		if open = refusing(p, &state); open {
-			wait := p.CircuitBreaker.WithDefaults().MaxWaitDurationInOpenState
-			showLimit(to, service, "circuit_wait", wait.Seconds())
+			wait, _ := longestWait(p)
+			showLimit(to, service, "circuit_wait", wait)
 		}
 	}
 	for _, w := range o.noticed {
@@ -205,16 +204,6 @@ func (o *overdone) recently(first, extra, unbidden float64, l *budget.Limits, no
 		o.until = now.Add(noticedFor)
 	}
 	return now.Before(o.until)
-}
-
-// noticeArriving shows the retries that arrive at a gate, while there are any.
-func noticeArriving(to chan<- prometheus.Metric, service string, o *gateObserver, g *inbound.Gate) {
-	p, state := g.Describe(), g.State()
-	if p.Shed.Enabled() && state.Shed.RetryShare > 0 {
-		to <- value(arrivingNoticedDesc, service, state.Shed.RetryShare)
-		noticeTotal(to, service, "arrivals", o.arrived)
-		showLimit(to, service, "max_retry_share", p.Shed.WithDefaults().MaxRetryShare)
-	}
 }
 
 // showLimit shows where an alert begins.
