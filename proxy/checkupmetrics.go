@@ -34,7 +34,7 @@ func (m checkupMetrics) Collect(to chan<- prometheus.Metric) {
 	m.services.guards.Range(func(_, kept any) bool {
 		s := kept.(*service)
 		name := s.guard.Name()
-		if f := s.fleet.Load(); f != nil && !f.anyWell(now) {
+		if f := s.fleet.Load(); f != nil && s.listed() && !f.anyWell(now) { // nothing changes one that is not listed
 			to <- prometheus.MustNewConstMetric(noneWellDesc, prometheus.GaugeValue, 1, name)
 		}
 		unhealthy, asked, on := s.checkup.count()

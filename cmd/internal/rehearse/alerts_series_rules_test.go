@@ -231,7 +231,7 @@ func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *
 	}
 	const first, second = 4 * time.Hour, 4*time.Hour + 30*time.Minute
 	// a job that calls for the first time after half an hour
-	halfHourly := "1x119 2x119 3x119 4x119 5x119 6x119 7x119 8x119 9x119 10x119"
+	halfHourly := "0x119 1x119 2x119 3x119 4x119 5x119 6x119 7x119 8x119 9x119"
 	const forcedOpen = "{maxRetries: 0, circuitBreaker: {mode: forcedOpen}}"
 	forced := slices.Concat(open("legacy-service", "shop", forcedOpen, "0x1200", "0+10x1200"),
 		open("legacy-service", "cron", forcedOpen, "0x1200", halfHourly),
