@@ -1,6 +1,9 @@
 package export
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // endpointsLost alerts on a proxy that does not know where a service is: discovery gets no answers and goes on with the
 // last one, or no endpoint is left that is neither ejected nor unhealthy.
@@ -23,24 +26,25 @@ func endpointsLost() alert {
 }
 
 // certificateEnds alerts a week before the end of a certificate, and wakes somebody on its last day. Those that live
-// for a day are renewed all the time, and end within a day always: only one that was there as long ago as it has left
-// at most is not renewed as it should be, or one that has minutes left.
+// for a day are renewed all the time, and end within a day always: only one that is as old as it has left at most is
+// not renewed as it should be, or one that has minutes left. Its age is that of the certificate, not for how long it
+// was seen: a program may be younger.
 func certificateEnds(t clockwork) alert {
 	const labels = "(cluster, namespace, job, file)"
-	const expiry = "abate_proxy_certificate_expiry_timestamp_seconds"
-	const first = "min by " + labels + " (" + expiry + ")"
-	const left = first + " - time()"
+	const expiry, start = "abate_proxy_certificate_expiry_timestamp_seconds",
+		"abate_proxy_certificate_start_timestamp_seconds"
+	const left, age = expiry + " - time()", "time() - " + start
 	const day = 24 * time.Hour
 	within := func(d time.Duration) string {
-		return "(" + left + " < " + number(d.Seconds()*t.scale) + " and on " + labels + " " + first + " == on " + labels +
-			" min by " + labels + " (" + expiry + " offset " + t.text(d) + "))"
+		return fmt.Sprintf("%s < %s and %s > %[2]s", left, number(d.Seconds()*t.scale), age)
 	}
-	soon := "(" + within(day) + " or " + left + " < " + number(t.scale*5*time.Minute.Seconds()) + ")"
-	page := "(" + soon + " and on " + labels + " count by " + labels + " (" + expiry + " - time() < " +
-		number(day.Seconds()*t.scale) + ") / on " + labels + " count by " + labels + " (" + expiry + ") >= PAGE)"
+	ending := within(day) + " or " + left + " < " + number(t.scale*5*time.Minute.Seconds())
+	soon := "min by " + labels + " (" + ending + ")"
+	page := "(" + soon + " and on " + labels + " count by " + labels + " (" + ending + ") / on " + labels + " count by " +
+		labels + " (" + expiry + ") >= PAGE)"
 	return alert{
 		name: "CertificateEnds", lasts: time.Minute, slow: true,
-		expr: gradedOn("on "+labels, page, soon+" or "+within(7*day)),
+		expr: gradedOn("on "+labels, page, "min by "+labels+" ("+ending+" or "+within(7*day)+")"),
 		summary: "The certificate in {{ $labels.file }} of {{ $labels.job }} ends " + isPage("within a day, or has ended",
 			"within a week"),
 		text: "The certificate in force from {{ $labels.file }} in {{ $labels.job }} has {{ $value | humanizeDuration }} " +

@@ -39,7 +39,7 @@ func keysFull() alert {
 	full := byService(levels, "full_instances")
 	return alert{
 		name: "IdempotencyKeysFull", slow: true,
-		expr: graded(full+" >= PAGE", full+" or max BY (sum_over_time("+one(levels, "keys")+"[60W])) / ALL > 0.8"),
+		expr: graded(full+" >= PAGE", full+" or max BY (sum_over_time("+one(levels, "keys")+"[60W:W])) / 60 > 0.8"),
 		summary: isPage("There is no room for the idempotency keys of {{ $labels.service }}",
 			"{{ $labels.service }} has no room, or will have none, for its idempotency keys"),
 		text: isPage("The stores of idempotency keys are full in {{ $value | humanizePercentage }} of the instances of {{ "+

@@ -51,20 +51,19 @@ func either(parts []string) string {
 func one(family, of string) string { return fmt.Sprintf("%s{of=%q}", family, of) }
 
 // expr fills in what all expressions have in common: BY and ON are the labels that a service of a program has; W is the
-// window, 5W and 60W several of them, M a minute; TWO and TEN are as many things within a window, as a rate; HALF is as
-// many slow evaluations as there must have been within 60W, ALL all of them. PAGE, from which share of the instances on
-// somebody is woken, stays.
+// window, 5W and 60W several of them, M a minute; [60W:W] looks once a window, however often what it reads is recorded;
+// TWO and TEN are as many things within a window, as a rate. PAGE, from which share of the instances on somebody is
+// woken, stays.
 func (c clockwork) expr(text string) string {
 	const labels = "(cluster, namespace, job, service)"
-	w, scaled := c.window(), func(d time.Duration) float64 { return float64(d) * c.scale }
-	all := scaled(60*w) / float64(c.slowly())
+	w := c.window()
 	return strings.NewReplacer("BY", "by "+labels, "ON", "on "+labels, "[W]", "["+c.text(w)+"]",
-		"[5W]", "["+c.text(5*w)+"]", "[60W]", "["+c.text(60*w)+"]", "OFFSET", "offset "+c.text(5*w),
+		"[5W]", "["+c.text(5*w)+"]", "[60W]", "["+c.text(60*w)+"]", "[60W:W]",
+		"["+c.text(60*w)+":"+c.text(w)+"]", "OFFSET", "offset "+c.text(5*w),
 		"[M]", "["+c.text(time.Minute)+"]", "[3M]", "["+c.text(3*time.Minute)+"]", "[25M]",
 		"["+c.text(25*time.Minute)+"]", "SINCE 3M", "offset "+c.text(3*time.Minute), "SINCE 25M",
 		"offset "+c.text(25*time.Minute), "SINCE", "offset "+c.text(time.Minute),
-		"HALF", number(history*all), "ALL", number(all), "TWO", number(c.perSecond(2)), "TEN",
-		number(c.perSecond(10))).Replace(text)
+		"TWO", number(c.perSecond(2)), "TEN", number(c.perSecond(10))).Replace(text)
 }
 
 // facts are what is read of all instances at every evaluation: one look at each series. What happens only in trouble is

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// history is how much of an hour has to be known before it is what is usual, as a share.
-const history = 0.5
+// history is in more than how many of 60 windows something has to be known before it is what is usual.
+const history = 30
 
 // openLasts is how long the alert of an open circuit waits at least.
 const openLasts = 2 * time.Minute
@@ -16,15 +16,16 @@ const openLasts = 2 * time.Minute
 // full. A small one is full for a moment now and then, and nearly always in some instance, so the same one must be full
 // for a window. Four times the mean of an hour is more than a daily rhythm. A handful of calls is no problem. What is
 // usual leaves the last minutes out, so that a spike is not compared with itself; of a service that is new, or was away
-// for most of the hour, nobody knows yet.
+// for most of the hour, nobody knows yet. It is asked for once a window, not counted how often it was recorded: that
+// differs with the interval of the group, which is not ours where somebody has changed it.
 func concurrency() alert {
 	running := one(levels, "attempts_running")
 	return alert{
 		name: "ConcurrencySpike", severity: warning, lasts: time.Minute, slow: true,
 		expr: "label_replace(count BY (min_over_time(abate_bulkhead_running[W]) / abate_bulkhead_limit > 0.9), \"limit\", " +
 			"\"bulkhead\", \"\", \"\")\nor (min BY (min_over_time(" + running + "[M])) > ON 4 * avg_over_time(" + running +
-			"[60W] OFFSET) and ON " + running + " > 20 and ON count_over_time(" + running + "[60W] OFFSET) >= HALF\n" +
-			"unless ON max BY (abate_bulkhead_limit))",
+			"[60W] OFFSET) and ON " + running + " > 20 and ON count_over_time(" + running + "[60W:W] OFFSET) > " +
+			number(history) + "\nunless ON max BY (abate_bulkhead_limit))",
 		summary: `{{ if eq $labels.limit "bulkhead" }}The bulkhead of {{ $labels.service }} is full in {{ $value | ` +
 			`humanize }} instances{{ else }}{{ $labels.service }} has {{ $value | humanize }} attempts in flight{{ end }}`,
 		text: `{{ if eq $labels.limit "bulkhead" }}In {{ $value | humanize }} instances of the caller, calls to {{ ` +

@@ -4,7 +4,6 @@ package rehearse
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 )
@@ -63,39 +62,52 @@ func TestEndpointsThatAreLostAreTold(t *testing.T) {
 	rulesHold(t, rules, tests...)
 }
 
+// certificate is what an instance of a proxy shows of one: when it ends, and since when it is valid.
+func certificate(instance, ends, begins string) []inputSeries {
+	of := `{job="edge", namespace="prod", instance="` + instance + `", file="/tls/cert.pem"}`
+	return []inputSeries{{"abate_proxy_certificate_expiry_timestamp_seconds" + of, ends},
+		{"abate_proxy_certificate_start_timestamp_seconds" + of, begins}}
+}
+
+// renewals are certificates that live for some minutes and are renewed after fewer.
+func renewals(n, lives, after int) (ends, begins string) {
+	for i := range n {
+		ends += fmt.Sprintf("%dx%d ", (after*i+lives)*60, 4*after-1)
+		begins += fmt.Sprintf("%dx%d ", after*i*60, 4*after-1)
+	}
+	return ends, begins
+}
+
 // At a hundredth of all times a week is 100.8 minutes and a day 14.4. A certificate that is renewed in time raises
-// nothing, however short it lives; one that is not is a ticket for a week and a page for a day.
+// nothing, however short it lives; one that is not is a ticket for a week and a page for a day, also to a program that
+// is younger than that.
 func TestACertificateThatEndsAndIsNotRenewedIsTold(t *testing.T) {
 	rules := rulesOf(t, everyAlertPolicy, "--scale", "0.01")
-	const minute = 60
-	file := func(pod, values string) inputSeries {
-		return inputSeries{`abate_proxy_certificate_expiry_timestamp_seconds{job="edge", namespace="prod", instance="` + pod +
-			`", file="/tls/cert.pem"}`, values}
-	}
-	ends := fmt.Sprintf("%dx1000", 220*minute)
-	renewed, daily := "", "" // every 60 minutes for 150, which is ten days; every 8 for 13, less than one
-	for i := range 4 {
-		renewed += fmt.Sprintf("%dx239 ", (60*i+150)*minute)
-	}
-	for i := range 30 {
-		daily += fmt.Sprintf("%dx31 ", (8*i+13)*minute)
-	}
+	const ends, begins = "13200x1000", "0x1000" // after 220 minutes
 	is := func(severity string, at time.Duration) exprTest {
 		return told("CertificateEnds", severity, "file", "/tls/cert.pem", at)
 	}
+	quiet := func(name string, n, lives, after int) ruleTest {
+		ends, begins := renewals(n, lives, after)
+		return ruleTest{Name: name, Series: certificate("a", ends, begins), Exprs: []exprTest{noAlert(4 * time.Hour)}}
+	}
+	seenFrom := func(minute int) []inputSeries {
+		away := fmt.Sprintf("_x%d ", 4*minute-1)
+		return certificate("a", away+ends, away+begins)
+	}
+	one := certificate("bad", ends, begins)
+	for i := range 9 {
+		one = append(one, certificate(fmt.Sprint(i), "99999x1000", begins)...)
+	}
 	rulesHold(t, rules,
-		ruleTest{Name: "all", Series: []inputSeries{file("a", ends), file("b", ends)}, Exprs: []exprTest{
-			noAlert(118 * time.Minute), is(warn, 121*time.Minute), is(warn, 204*time.Minute), is(pager, 207*time.Minute),
-			is(pager, 225*time.Minute)}},
-		ruleTest{Name: "one of ten did not get the new one", Series: slices.Concat([]inputSeries{file("bad", ends)},
-			func() (good []inputSeries) {
-				for i := range 9 {
-					good = append(good, file(fmt.Sprint(i), "99999x1000"))
-				}
-				return good
-			}()), Exprs: []exprTest{noAlert(118 * time.Minute), is(warn, 207*time.Minute), is(warn, 225*time.Minute)}},
-		ruleTest{Name: "renewed in time", Series: []inputSeries{file("a", renewed)}, Exprs: []exprTest{
-			noAlert(4 * time.Hour)}},
-		ruleTest{Name: "lives for less than a day", Series: []inputSeries{file("a", daily)}, Exprs: []exprTest{
-			noAlert(4 * time.Hour)}})
+		ruleTest{Name: "all", Series: append(certificate("a", ends, begins), certificate("b", ends, begins)...),
+			Exprs: []exprTest{noAlert(118 * time.Minute), is(warn, 121*time.Minute), is(warn, 204*time.Minute),
+				is(pager, 207*time.Minute), is(pager, 225*time.Minute)}},
+		ruleTest{Name: "one of ten did not get the new one", Series: one, Exprs: []exprTest{noAlert(118 * time.Minute),
+			is(warn, 207*time.Minute), is(warn, 225*time.Minute)}},
+		ruleTest{Name: "a program younger than a week", Series: seenFrom(150), Exprs: []exprTest{
+			noAlert(149 * time.Minute), is(warn, 152*time.Minute), is(pager, 207*time.Minute)}},
+		ruleTest{Name: "a program younger than a day", Series: seenFrom(212), Exprs: []exprTest{
+			noAlert(211 * time.Minute), is(pager, 214*time.Minute)}},
+		quiet("renewed in time", 4, 150, 60), quiet("lives for less than a day", 30, 13, 8))
 }
