@@ -4,6 +4,8 @@ package rehearse
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,8 +65,8 @@ func TestEndpointsThatAreLostAreTold(t *testing.T) {
 }
 
 // certificate is what an instance of a proxy shows of one: when it ends, and since when it is valid.
-func certificate(instance, ends, begins string) []inputSeries {
-	of := `{job="edge", namespace="prod", instance="` + instance + `", file="/tls/cert.pem"}`
+func certificate(file, instance, ends, begins string) []inputSeries {
+	of := fmt.Sprintf(`{job="edge", namespace="prod", instance=%q, file=%q}`, instance, file)
 	return []inputSeries{{"abate_proxy_certificate_expiry_timestamp_seconds" + of, ends},
 		{"abate_proxy_certificate_start_timestamp_seconds" + of, begins}}
 }
@@ -82,32 +84,46 @@ func renewals(n, lives, after int) (ends, begins string) {
 // nothing, however short it lives; one that is not is a ticket for a week and a page for a day, also to a program that
 // is younger than that.
 func TestACertificateThatEndsAndIsNotRenewedIsTold(t *testing.T) {
-	rules := rulesOf(t, everyAlertPolicy, "--scale", "0.01")
 	const ends, begins = "13200x1000", "0x1000" // after 220 minutes
-	is := func(severity string, at time.Duration) exprTest {
-		return told("CertificateEnds", severity, "file", "/tls/cert.pem", at)
+	all := ruleTest{}
+	show := func(series ...[]inputSeries) { all.Series = append(all.Series, slices.Concat(series...)...) }
+	quiet := func(file string, until int) {
+		x := noAlert(time.Duration(until) * time.Minute)
+		x.Expr = strings.Replace(x.Expr, "{", fmt.Sprintf("{file=%q, ", file), 1)
+		all.Exprs = append(all.Exprs, x)
 	}
-	quiet := func(name string, n, lives, after int) ruleTest {
-		ends, begins := renewals(n, lives, after)
-		return ruleTest{Name: name, Series: certificate("a", ends, begins), Exprs: []exprTest{noAlert(4 * time.Hour)}}
+	is := func(file, severity string, minutes ...int) {
+		for _, at := range minutes {
+			all.Exprs = append(all.Exprs, exprTest{At: prometheusTime(time.Duration(at) * time.Minute),
+				Expr:    fmt.Sprintf(`count by (alertname, severity) (ALERTS{alertstate="firing", file=%q})`, file),
+				Samples: []sample{{fmt.Sprintf(`{alertname="CertificateEnds", severity=%q}`, severity), 1}}})
+		}
 	}
-	seenFrom := func(minute int) []inputSeries {
-		away := fmt.Sprintf("_x%d ", 4*minute-1)
-		return certificate("a", away+ends, away+begins)
-	}
-	one := certificate("bad", ends, begins)
+	show(certificate("all", "a", ends, begins), certificate("all", "b", ends, begins))
+	quiet("all", 118)
+	is("all", warn, 121, 204)
+	is("all", pager, 207, 225)
+
+	show(certificate("one of ten did not get the new one", "bad", ends, begins))
 	for i := range 9 {
-		one = append(one, certificate(fmt.Sprint(i), "99999x1000", begins)...)
+		show(certificate("one of ten did not get the new one", fmt.Sprint(i), "99999x1000", begins))
 	}
-	rulesHold(t, rules,
-		ruleTest{Name: "all", Series: append(certificate("a", ends, begins), certificate("b", ends, begins)...),
-			Exprs: []exprTest{noAlert(118 * time.Minute), is(warn, 121*time.Minute), is(warn, 204*time.Minute),
-				is(pager, 207*time.Minute), is(pager, 225*time.Minute)}},
-		ruleTest{Name: "one of ten did not get the new one", Series: one, Exprs: []exprTest{noAlert(118 * time.Minute),
-			is(warn, 207*time.Minute), is(warn, 225*time.Minute)}},
-		ruleTest{Name: "a program younger than a week", Series: seenFrom(150), Exprs: []exprTest{
-			noAlert(149 * time.Minute), is(warn, 152*time.Minute), is(pager, 207*time.Minute)}},
-		ruleTest{Name: "a program younger than a day", Series: seenFrom(212), Exprs: []exprTest{
-			noAlert(211 * time.Minute), is(pager, 214*time.Minute)}},
-		quiet("renewed in time", 4, 150, 60), quiet("lives for less than a day", 30, 13, 8))
+	quiet("one of ten did not get the new one", 118)
+	is("one of ten did not get the new one", warn, 121, 207, 225)
+
+	for file, since := range map[string]int{"of a program younger than a week": 150, "of one younger than a day": 212} {
+		away := fmt.Sprintf("_x%d ", 4*since)
+		show(certificate(file, "a", away+ends, away+begins))
+		quiet(file, since)
+	}
+	is("of a program younger than a week", warn, 152, 204)
+	is("of a program younger than a week", pager, 207)
+	is("of one younger than a day", pager, 214)
+
+	for file, c := range map[string][3]int{"renewed in time": {4, 150, 60}, "lives for less than a day": {30, 13, 8}} {
+		ends, begins := renewals(c[0], c[1], c[2])
+		show(certificate(file, "a", ends, begins))
+		quiet(file, 239)
+	}
+	rulesHold(t, rulesOf(t, everyAlertPolicy, "--scale", "0.01"), all)
 }
