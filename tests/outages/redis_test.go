@@ -79,8 +79,8 @@ func TestARedisThatIsAwayForASecondCostsNoMoreThanWithoutAGuard(t *testing.T) {
 	compare(t, plain, guarded, "queries", 15)
 }
 
-// When as many dials have failed as its pool has places, go-redis fails all queries and dials once a second by itself, on
-// both sides: which of them notices first that the server is up is chance, up to a second of queries.
+// When as many dials have failed as its pool has places, go-redis fails all queries and dials once a second by itself,
+// on both sides: which of them notices first that the server is up is chance, up to a second of queries.
 func TestARedisThatIsAwayIsSeldomDialled(t *testing.T) {
 	plain, guarded := redisAway(t, 5*time.Second)
 	compare(t, plain, guarded, "queries", 15+queriesPerSecond)
