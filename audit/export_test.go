@@ -1,6 +1,10 @@
 package audit
 
-import "github.com/abate-go/abate/topology"
+import (
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/lint"
+	"github.com/abate-go/abate/topology"
+)
 
 // Promised is the form as the changes are to make it.
 func (r *Result) Promised() topology.Form { return r.fixed }
@@ -11,3 +15,8 @@ const (
 	CostAfter  = costAfter
 	CostRuns   = costRuns
 )
+
+// ProposeWithin is Propose with as much effort as is given.
+func (r *Result) ProposeWithin(files []importer.File, o lint.Options, effort int) {
+	r.propose(files, o, effort)
+}

@@ -20,20 +20,25 @@ func TestFixesThatOnceBrokeAPromiseKeepIt(t *testing.T) {
 	}
 	for _, tree := range trees {
 		t.Run(tree.Name(), func(t *testing.T) {
-			root, files := filepath.Join(folder, tree.Name()), []importer.File(nil)
-			err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-				if err != nil || d.IsDir() {
-					return err
-				}
-				data, err := os.ReadFile(p)
-				name, _ := filepath.Rel(root, p)
-				files = append(files, importer.File{Name: filepath.ToSlash(name), Data: data})
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			kept(t, tree.Name(), files)
+			kept(t, tree.Name(), filesOf(t, filepath.Join(folder, tree.Name())))
 		})
 	}
+}
+
+// filesOf reads the files below a folder.
+func filesOf(t *testing.T, root string) (files []importer.File) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(p)
+		name, _ := filepath.Rel(root, p)
+		files = append(files, importer.File{Name: filepath.ToSlash(name), Data: data})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }

@@ -23,7 +23,10 @@ var least = map[string]int{"grpc": 2}
 // paths are short or no number is left. Retries that stand nearest to the failure are kept where there is a choice.
 //
 // It adds the changes to the result, with a diff of the files; nothing is written.
-func (r *Result) Propose(files []importer.File, o lint.Options) {
+func (r *Result) Propose(files []importer.File, o lint.Options) { r.propose(files, o, effort) }
+
+// propose is Propose with as much effort as is given.
+func (r *Result) propose(files []importer.File, o lint.Options, effort int) {
 	data := make(map[string][]byte, len(files))
 	for _, f := range files {
 		data[f.Name] = f.Data
@@ -83,14 +86,29 @@ func (p *plan) propose(before topology.Form, way caution, o lint.Options) ([]Edi
 		all = p.limits(&form, o)
 	}
 	all = merged(all, p.once(&form, o))
+	short := draft{nil, clone(before), lint.Amplification(before, o)}
 	for {
 		made, a := p.shorten(&form, o)
+		all = merged(all, made)
+		if p.effort > 0 || lengthOf(a).worst <= lengthOf(short.a).worst {
+			short = draft{slices.Clone(all), form, a}
+		} // else limits were lowered, and nobody is left to shorten the path that is the worst since
+		if p.effort <= 0 {
+			return short.edits, short.form, short.a
+		}
 		lowered := p.limits(&form, o)
-		all = merged(merged(all, made), lowered)
-		if len(lowered) == 0 || p.effort <= 0 {
-			return all, form, a
-		} // a try that ends earlier may make another path the worst
+		if len(lowered) == 0 {
+			return short.edits, short.form, short.a
+		}
+		all = merged(all, lowered) // a try that ends earlier may make another path the worst
 	}
+}
+
+// draft is the changes at one time, the form with them, and what its paths are.
+type draft struct {
+	edits []Edit
+	form  topology.Form
+	a     *lint.Amplified
 }
 
 // mended counts the errors of each rule that a fix must not make more of: not those about paths, which are one for all

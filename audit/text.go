@@ -131,6 +131,8 @@ func (t *textual) changes(r *Result) {
 		return
 	}
 	switch {
+	case len(r.Changes) == 0 && r.Unfinished:
+		t.line("No change is proposed: the files are too many for the search to come to an end; audit fewer at once.")
 	case len(r.Changes) == 0 && r.After == nil && (len(r.Form.Calls) == 0 || unknownTries(&r.Form)):
 		t.line("No change is proposed: nobody knows what is repeated.")
 	case len(r.Changes) == 0 && r.After != nil && (!r.After.Known || r.After.Most > enough):
@@ -145,7 +147,7 @@ func (t *textual) changes(r *Result) {
 		}
 		t.line("    One request then becomes %s.", r.then())
 	}
-	if r.Unfinished {
+	if r.Unfinished && len(r.Changes) > 0 {
 		t.line("    not all paths were looked at: write these changes with --fix=write, and look again")
 	}
 	for _, l := range r.Left {

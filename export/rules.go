@@ -59,17 +59,24 @@ func PrometheusRules(o RulesOptions) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return forms[o.As](&o, o.group(func(name string) string { return literal(base.JoinPath(name + ".md").String()) }))
+	return forms[o.As](&o, o.groups(func(name string) string { return literal(base.JoinPath(name + ".md").String()) }))
 }
 
-// group is all rules, in the order in which they read each other. runbook gives the address of an alert's page.
-func (o *RulesOptions) group(runbook func(alert string) string) ruleGroup {
+// groups are all rules, each group in the order in which its rules read each other. What has to be known at once
+// follows the scrape; what is read of all instances and changes slowly is evaluated a quarter as often. runbook gives
+// the address of an alert's page.
+func (o *RulesOptions) groups(runbook func(alert string) string) []ruleGroup {
 	t := clockwork{o.Scale, o.Scrape}
-	g := ruleGroup{Name: "abate", Interval: t.text(o.Scrape), Rules: recordings(t)}
-	for _, a := range alertKinds() {
-		g.Rules = append(g.Rules, a.rule(t, runbook(a.name)))
+	fast := ruleGroup{Name: "abate", Interval: t.text(o.Scrape), Rules: recordings(t)}
+	slow := ruleGroup{Name: "abate-slow", Interval: t.text(t.slowly()), Rules: slowRecordings(t)}
+	for _, a := range alertKinds(t) {
+		in := &fast
+		if a.slow {
+			in = &slow
+		}
+		in.Rules = append(in.Rules, a.rule(t, runbook(a.name)))
 	}
-	return g
+	return []ruleGroup{fast, slow}
 }
 
 // check fills in the defaults and returns the folder of the runbooks.
@@ -144,6 +151,12 @@ type clockwork struct {
 
 // window is over how much time rates are taken, before the scale: four scrapes, and a minute at least.
 func (c clockwork) window() time.Duration { return max(time.Minute, 4*c.scrape) }
+
+// slowly is how often what changes slowly is looked at, before the scale: at a quarter of the scrapes. What is recorded
+// less than every five minutes is gone in between; two leave room for an evaluation that is missed.
+func (c clockwork) slowly() time.Duration {
+	return min(4*c.scrape, max(c.scrape, time.Duration(float64(2*time.Minute)/c.scale)))
+}
 
 // text is a time as Prometheus reads it, to the millisecond.
 func (c clockwork) text(d time.Duration) string {

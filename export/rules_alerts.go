@@ -20,16 +20,17 @@ type alert struct {
 	severity      string // empty: expr gives a label severity
 	expr          string
 	lasts         time.Duration
+	slow          bool   // it is enough to look a quarter as often
 	summary, text string // templates of Prometheus; $value is what expr gives
 }
 
 // alertKinds are the alerts there are, in the order of the file: what can be seen first comes first, and what another
 // one reads before it.
-func alertKinds() []alert {
+func alertKinds(t clockwork) []alert {
 	return []alert{
-		degraded(), highRetryRate(), amplified(), budgetExhausted(), concurrency(), circuitOpen(), failing(), forcedOpen(),
-		overridden(), heldBack(), arrivingRetries(), shedRate(), keysFull(), deadLetters(), letterFlood(), reloadFailed(),
-		policiesDiffer(),
+		degraded(), highRetryRate(), amplified(), budgetExhausted(), concurrency(), circuitOpen(), failing(), overridden(t),
+		heldBack(), arrivingRetries(), shedRate(), keysFull(), deadLetters(), letterFlood(), endpointsLost(),
+		policyNotInForce(), certificateEnds(t),
 	}
 }
 
@@ -47,9 +48,12 @@ func (a alert) rule(t clockwork, runbook string) rule {
 
 // graded joins what wakes somebody and what is a ticket, each with its severity: of one service there is one of both.
 // They give the labels of a service and nothing else.
-func graded(page, ticket string) string {
-	return fmt.Sprintf("label_replace(%s, \"severity\", %q, \"\", \"\")\nor label_replace((%s) unless ON (%s), "+
-		"\"severity\", %q, \"\", \"\")", page, critical, ticket, page, warning)
+func graded(page, ticket string) string { return gradedOn("ON", page, ticket) }
+
+// gradedOn is graded for what has other labels than a service.
+func gradedOn(labels, page, ticket string) string {
+	return fmt.Sprintf("label_replace(%s, \"severity\", %q, \"\", \"\")\nor label_replace((%s) unless %s (%s), "+
+		"\"severity\", %q, \"\", \"\")", page, critical, ticket, labels, page, warning)
 }
 
 // gradedByFallback is graded for what nobody is woken for where callers get a fallback.

@@ -21,21 +21,22 @@ const (
 	Mixin    RulesForm = "mixin"            // a monitoring mixin, in Jsonnet
 )
 
-var forms = map[RulesForm]func(o *RulesOptions, g ruleGroup) ([]byte, error){
+var forms = map[RulesForm]func(o *RulesOptions, g []ruleGroup) ([]byte, error){
 	Plain: writePlain, Operator: writeOperator, Mixin: writeMixin,
 }
 
-func writePlain(o *RulesOptions, g ruleGroup) ([]byte, error) {
-	return inYAML(o, ruleFile{[]ruleGroup{withShare(g, number(pageShare))}})
+func writePlain(o *RulesOptions, g []ruleGroup) ([]byte, error) {
+	return inYAML(o, ruleFile{withShare(g, number(pageShare))})
 }
 
 // withShare fills in from which share of the instances on somebody is woken.
-func withShare(g ruleGroup, share string) ruleGroup {
-	g.Rules = slices.Clone(g.Rules)
-	for i := range g.Rules {
-		g.Rules[i].Expr = strings.ReplaceAll(g.Rules[i].Expr, "PAGE", share)
+func withShare(groups []ruleGroup, share string) []ruleGroup {
+	for _, g := range groups {
+		for i := range g.Rules {
+			g.Rules[i].Expr = strings.ReplaceAll(g.Rules[i].Expr, "PAGE", share)
+		}
 	}
-	return g
+	return groups
 }
 
 func inYAML(o *RulesOptions, doc any) ([]byte, error) {
@@ -61,10 +62,10 @@ type prometheusRule struct {
 	Spec ruleFile `yaml:"spec"`
 }
 
-func writeOperator(o *RulesOptions, g ruleGroup) ([]byte, error) {
+func writeOperator(o *RulesOptions, g []ruleGroup) ([]byte, error) {
 	p := prometheusRule{APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule"}
 	p.Metadata.Name, p.Metadata.Namespace, p.Metadata.Labels = o.Name, o.Namespace, o.Labels
-	p.Spec.Groups = []ruleGroup{withShare(g, number(pageShare))}
+	p.Spec.Groups = withShare(g, number(pageShare))
 	return inYAML(o, p)
 }
 
@@ -106,6 +107,8 @@ const mixinHead = `// A monitoring mixin. The dashboard is what "abate export gr
     runbookURL: %s,
     // how often Prometheus scrapes: the windows of the rules have four of these
     interval: %s,
+    // how often what changes slowly is looked at
+    slowInterval: %s,
   },
   grafanaDashboards+:: {
     'abate.json': import 'abate.json',
@@ -115,34 +118,46 @@ const mixinHead = `// A monitoring mixin. The dashboard is what "abate export gr
 // tokens of a mixin stand for what its configuration says. They are no text of ours.
 const shareToken, runbookToken = "PAGE", "\x01"
 
-func writeMixin(o *RulesOptions, g ruleGroup) ([]byte, error) {
-	g = o.group(func(name string) string { return runbookToken + name })
+func writeMixin(o *RulesOptions, _ []ruleGroup) ([]byte, error) {
+	groups := o.groups(func(name string) string { return runbookToken + name })
 	base := strings.TrimSuffix(o.RunbookURL, "/")
 	if base == "" {
 		base = Runbooks
 	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, strings.ReplaceAll(header, "# ", "// "), o.As)
-	fmt.Fprintf(&out, mixinHead, number(pageShare), quoted(base), quoted(g.Interval))
-	split := slices.IndexFunc(g.Rules, func(r rule) bool { return r.Alert != "" })
-	for _, part := range []struct {
-		field, group string
-		rules        []rule
-	}{{"prometheusRules", "abate-recording", g.Rules[:split]}, {"prometheusAlerts", "abate-alerts", g.Rules[split:]}} {
-		fmt.Fprintf(&out, "  %s+:: {\n    groups+: [{\n      name: %s,\n      interval: $._config.interval,\n      rules: "+
-			"[\n",
-			part.field, quoted(part.group))
-		for _, r := range part.rules {
-			text, err := mixinRule(r)
-			if err != nil {
+	fmt.Fprintf(&out, mixinHead, number(pageShare), quoted(base), quoted(groups[0].Interval), quoted(groups[1].Interval))
+	for _, field := range []string{"prometheusRules", "prometheusAlerts"} {
+		fmt.Fprintf(&out, "  %s+:: {\n    groups+: [", field)
+		for i, g := range groups {
+			alerts := field == "prometheusAlerts"
+			rules := slices.DeleteFunc(slices.Clone(g.Rules), func(r rule) bool { return (r.Alert != "") != alerts })
+			if err := mixinGroup(&out, g.Name, [...]string{"interval", "slowInterval"}[i], alerts, rules); err != nil {
 				return nil, err
 			}
-			fmt.Fprintf(&out, "        %s,\n", text)
 		}
-		out.WriteString("      ],\n    }],\n  },\n")
+		out.WriteString("],\n  },\n")
 	}
 	out.WriteString("}\n")
 	return out.Bytes(), nil
+}
+
+// mixinGroup writes the recording rules of a group, or its alerts.
+func mixinGroup(out *bytes.Buffer, name, interval string, alerts bool, rules []rule) error {
+	name += "-recording"
+	if alerts {
+		name = strings.TrimSuffix(name, "recording") + "alerts"
+	}
+	fmt.Fprintf(out, "{\n      name: %s,\n      interval: $._config.%s,\n      rules: [\n", quoted(name), interval)
+	for _, r := range rules {
+		text, err := mixinRule(r)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "        %s,\n", text)
+	}
+	out.WriteString("      ],\n    }, ")
+	return nil
 }
 
 // mixinRule is a rule as Jsonnet, of which JSON is a part.

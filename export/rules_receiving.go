@@ -8,7 +8,7 @@ func arrivingRetries() alert {
 	value := byService(ratios, "arriving_retries")
 	return alert{
 		name: "ArrivingRetries", severity: warning, lasts: 2 * time.Minute,
-		expr:    value + " > ON max BY (abate_policy_shed_max_retry_share)\nand ON " + one(services, "arrivals") + " > 2",
+		expr:    value + " > ON " + one(services, "max_retry_share") + "\nand ON " + one(services, "arrivals") + " > 2",
 		summary: "{{ $labels.service }} gets {{ $value | humanize }} retries for each first attempt",
 		text: "Callers of {{ $labels.service }} send {{ $value | humanize }} retries for each first attempt; above " +
 			"shed.maxRetryShare answers ask them to stop. The service fails, or something on the way to it does.",
@@ -20,7 +20,7 @@ func shedRate() alert {
 	crucial := byService(ratios, "critical_shed")
 	page := "(" + crucial + " > 0.05) or " + instances(crucial, "shedding_instances", ">= PAGE")
 	ticket := page + " or (" + byService(ratios, "shed") + " and ON min_over_time(" + one(ratios, "shed") +
-		"[3M]) > 0.05) or " + instances(crucial, "shedding_instances", "> 0")
+		"[3M]) > 0.05 and ON " + one(ratios, "shed") + " SINCE 3M) or " + instances(crucial, "shedding_instances", "> 0")
 	return alert{
 		name: "ShedRate", lasts: 2 * time.Minute, expr: graded(page, ticket),
 		summary: "{{ $labels.service }} refuses {{ $value | humanizePercentage }} of its " + isPage("critical ", "") +
@@ -36,11 +36,10 @@ func shedRate() alert {
 // an hour, it would hold more keys by the end of the retention than there is room for. Each instance has a store of its
 // own.
 func keysFull() alert {
-	full := byService(ratios, "full_instances")
+	full := byService(levels, "full_instances")
 	return alert{
-		name: "IdempotencyKeysFull",
-		expr: graded(full+" >= PAGE", full+" or max BY (\n  sum without (result) (rate(abate_idempotency_total{result="+
-			"\"run\"}[60W]))\n  * abate_idempotency_retention_seconds / abate_idempotency_max_keys\n) > 0.8"),
+		name: "IdempotencyKeysFull", slow: true,
+		expr: graded(full+" >= PAGE", full+" or max BY (sum_over_time("+one(levels, "keys")+"[60W:W])) / 60 > 0.8"),
 		summary: isPage("There is no room for the idempotency keys of {{ $labels.service }}",
 			"{{ $labels.service }} has no room, or will have none, for its idempotency keys"),
 		text: isPage("The stores of idempotency keys are full in {{ $value | humanizePercentage }} of the instances of {{ "+
@@ -75,29 +74,5 @@ func letterFlood() alert {
 		text: "{{ $value | humanizePercentage }} of the messages for {{ $labels.service }} would become dead letters, " +
 			"so they wait in the last retry topic. Look at the service and at what was deployed last. When the cause is " +
 			"fixed, the messages are delivered automatically.",
-	}
-}
-
-// reloadFailed alerts on a policy file that was changed and not taken. Who writes one sees that at once, so it waits
-// for a second try.
-func reloadFailed() alert {
-	return alert{
-		name: "PolicyReloadFailed", severity: warning, lasts: 5 * time.Minute,
-		expr:    "count by (cluster, namespace, job) (abate_config_last_reload_successful == 0)",
-		summary: "{{ $labels.job }} runs under an old policy: the new file has mistakes",
-		text: "{{ $value | humanize }} instances of {{ $labels.job }} could not load their policy file the last time it " +
-			"changed, and go on with the one before it. Their log says what to fix. When one is restarted it does not start.",
-	}
-}
-
-// policiesDiffer alerts on instances that are not under the policy of the others. A roll-out takes some time.
-func policiesDiffer() alert {
-	return alert{
-		name: "PoliciesDiffer", severity: warning, lasts: 30 * time.Minute,
-		expr:    "count by (cluster, namespace, job) (count by (cluster, namespace, job, hash) (abate_policy_info)) > 1",
-		summary: "{{ $value | humanize }} policies are in force among the instances of {{ $labels.job }}",
-		text: "For half an hour the instances of {{ $labels.job }} have been under {{ $value | humanize }} different " +
-			"policy " +
-			"files. A roll-out has stopped half-way, or some did not get the new file.",
 	}
 }

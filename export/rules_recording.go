@@ -7,24 +7,24 @@ import (
 )
 
 // The recording rules are three families. Each has its members by the label "of", so that all services of all programs
-// are looked at in three rules. Names are for good: alerts, runbooks and dashboards use them.
+// are looked at in few rules. Names are for good: alerts, runbooks and dashboards use them.
 const (
-	services   = "abate:service"   // what happens: per second, or a number
-	thresholds = "abate:threshold" // where alerts begin, by the policy that each service is really under
-	ratios     = "abate:ratio"     // what is compared with that
+	services = "abate:service" // what happens: per second, or a number; and where alerts begin by the policies
+	levels   = "abate:level"   // the same of what changes slowly
+	ratios   = "abate:ratio"   // what follows from that, and is compared
 )
 
 // member is one member of a family. Without of, the expression gives several that have their label.
 type member struct{ of, expr string }
 
-// recordings are the recording rules: what happens first, then the thresholds, then the ratios, which read both.
+// recordings are the recording rules of the group that follows the scrape: what happens first, then the ratios, which
+// read it.
 func recordings(t clockwork) []rule {
-	return []rule{
-		family(services, t, facts()),
-		family(thresholds, t, limitsOfPolicies(t)),
-		family(ratios, t, comparisons()),
-	}
+	return []rule{family(services, t, facts()), family(ratios, t, comparisons(t))}
 }
+
+// slowRecordings are those of the group that is evaluated seldom.
+func slowRecordings(t clockwork) []rule { return []rule{family(levels, t, slowFacts())} }
 
 // family is the rule that records all members. A comment says what each is.
 func family(name string, t clockwork, members []member) rule {
@@ -51,102 +51,120 @@ func either(parts []string) string {
 func one(family, of string) string { return fmt.Sprintf("%s{of=%q}", family, of) }
 
 // expr fills in what all expressions have in common: BY and ON are the labels that a service of a program has; W is the
-// window, 5W and 60W several of them, M a minute, L how far back a closed circuit is looked for; TWO and TEN are as
-// many things within a window, as a rate. PAGE, from which share of the instances on somebody is woken, stays.
+// window, 5W and 60W several of them, M a minute; [60W:W] looks once a window, however often what it reads is recorded;
+// TWO and TEN are as many things within a window, as a rate. PAGE, from which share of the instances on somebody is
+// woken, stays.
 func (c clockwork) expr(text string) string {
 	const labels = "(cluster, namespace, job, service)"
 	w := c.window()
 	return strings.NewReplacer("BY", "by "+labels, "ON", "on "+labels, "[W]", "["+c.text(w)+"]",
-		"[5W]", "["+c.text(5*w)+"]", "[60W]", "["+c.text(60*w)+"]", "[L]", "["+c.text(longestWait+2*w)+"]",
-		"[M]", "["+c.text(time.Minute)+"]", "[3M]", "["+c.text(3*time.Minute)+"]", "OFFSET", "offset "+c.text(5*w),
-		"SINCE", "offset "+c.text(time.Minute),
-		"HALF", number(history*float64(60*w)/float64(c.scrape)), "TWO", number(c.perSecond(2)), "TEN",
-		number(c.perSecond(10))).Replace(text)
+		"[5W]", "["+c.text(5*w)+"]", "[60W]", "["+c.text(60*w)+"]", "[60W:W]",
+		"["+c.text(60*w)+":"+c.text(w)+"]", "OFFSET", "offset "+c.text(5*w),
+		"[M]", "["+c.text(time.Minute)+"]", "[3M]", "["+c.text(3*time.Minute)+"]", "[25M]",
+		"["+c.text(25*time.Minute)+"]", "SINCE 3M", "offset "+c.text(3*time.Minute), "SINCE 25M",
+		"offset "+c.text(25*time.Minute), "SINCE", "offset "+c.text(time.Minute),
+		"TWO", number(c.perSecond(2)), "TEN", number(c.perSecond(10))).Replace(text)
 }
 
-// facts are what is read of all instances: one look at each series. What happens only in trouble is read of those
-// instances that have something to tell, as abate_noticed_total: to find the same number of zeros costs as much as that
-// of others, and nearly all are zeros. It is not there for a service of which all is well.
+// facts are what is read of all instances at every evaluation: one look at each series. What happens only in trouble is
+// read of those instances that have something to tell, as abate_noticed_: to find the same number of zeros costs as
+// much as that of others, and nearly all are zeros. It is not there for a service of which all is well.
 func facts() []member {
 	const pair = "sum BY (rate(%s[W]))"
 	perSecond := func(of, metric string) member { return member{of, fmt.Sprintf(pair, metric)} }
 	return []member{
 		perSecond("first_attempts", "abate_first_attempts_total"),
-		perSecond("calls", "abate_calls_ended_total"),
-		{"", "sum by (cluster, namespace, job, service, of) (rate(abate_noticed_total{of=~\"extra_attempts|retries|" +
-			"failed_calls|budget_exhausted|shed|critical_shed\"}[W]))"},
-		{"attempts_running", "sum BY (abate_attempts_running)"},
-		{"instances", "count BY (abate_attempts_running)"},
+		{"", "sum by (cluster, namespace, job, service, of) (rate(abate_noticed_total{of=~\"extra_attempts|" +
+			"extra_but_retries|failed_calls|unsent_calls|budget_exhausted|shed|critical_shed\"}[W]))"},
 		// Instances whose circuit was open at a scrape of the window: between two waits it is half-open, and still not
-		// closed. One that nobody calls stays open for ever, and does not count. Where there are none it is 0, of the
-		// services that this rule has recorded the last time.
-		{"circuits_open", "(sum BY (max_over_time(abate_noticed_circuit_open[W]) * ignoring(of) " +
-			"(rate(abate_noticed_total{of=\"calls\"}[W]) > bool 0)) or ON 0 * max BY (" + one(services, "instances") + "))"},
-		// where alerts begin by the policy, where there are extra attempts to be compared with that
+		// closed. One that nobody calls stays open for ever, and does not count.
+		{"circuits_open", "sum BY (max_over_time(abate_noticed_circuit_open[W]) * ignoring(of) " +
+			"(rate(abate_noticed_total{of=\"calls\"}[W]) > bool 0))"},
+		// where alerts begin by the policy, where there is something to be compared with that
 		{"", "max by (cluster, namespace, job, service, of) (abate_noticed_policy)"},
 		{"fallback", "max BY (abate_policy_fallback)"},
 		perSecond("arrivals", "abate_requests_arrived_total"),
-		perSecond("critical_arrivals", "abate_critical_requests_arrived_total"),
-		{"gates", "count BY (abate_requests_arrived_total)"},
 		// What each instance sees, by how much arrives there: a handful of requests somewhere has any share.
-		{"arriving_retries", "sum BY (abate_arriving_retry_ratio * rate(abate_requests_arrived_total[W]))"},
+		{"arriving_retries", "sum BY (abate_noticed_arriving_retry_ratio * ignoring(of) " +
+			"rate(abate_noticed_total{of=\"arrivals\"}[W]))"},
+	}
+}
+
+// slowFacts are what is read of all instances and changes slowly, or is looked at over an hour.
+func slowFacts() []member {
+	return []member{
+		{"attempts_running", "sum BY (abate_attempts_running)"},
+		{"instances", "count BY (abate_attempts_running)"},
+		{"gates", "count BY (abate_requests_arrived_total)"},
+		{"critical_share", "sum BY (rate(abate_critical_requests_arrived_total[W])) / sum BY (rate(" +
+			"abate_requests_arrived_total[W]))"},
+		{"policies", "count by (cluster, namespace, job) (count by (cluster, namespace, job, hash) (abate_policy_info))"},
+		// the room that the keys of a retention would take up at this rate, as a share of what there is, where it is most
+		{"keys", "max BY (sum without (result) (rate(abate_idempotency_total{result=\"run\"}[5W])) * " +
+			"abate_idempotency_retention_seconds / abate_idempotency_max_keys)"},
+		{"full_instances", "count BY (increase(abate_idempotency_forgotten_total[5W]) > 0 or sum without (result) " +
+			"(increase(abate_idempotency_total{result=\"full\"}[5W])) > 0) / ON count BY (abate_idempotency_max_keys)"},
 	}
 }
 
 // longestWait is how long a circuit may stay open, whatever its policy says, before somebody is told.
 const longestWait = 10 * time.Minute
 
-// limitsOfPolicies are where alerts begin. What concerns extra attempts each program has worked out of its policy (see
-// budget.Limits), and tells while it has some; what is not there allows nothing to be said.
-func limitsOfPolicies(t clockwork) []member {
-	seconds := t.window().Seconds() * t.scale
-	bank := one(services, "bank") + " / " + number(seconds)
-	return []member{
-		// extra_attempts: what may be added to a first attempt before an alert fires. storm: half-way between that and all
-		// that there can be. retries: the share of retries among all attempts that is high.
-		{"", "label_replace(" + services + "{of=~\"allowed_extra_attempts|allowed_retries|storm\"}, \"of\", \"$1\", " +
-			"\"of\", \"(?:allowed_)?(.+)\")"},
+// comparisons are shares, in what share of its instances a program is in trouble (a service may be well on the whole
+// while one instance is not), and what else follows from the facts.
+func comparisons(t clockwork) []member {
+	of := func(a, b string) string { return fmt.Sprintf("%s / ON %s", one(services, a), one(services, b)) }
+	bank := one(services, "bank") + " / " + number(t.window().Seconds()*t.scale)
+	return append([]member{
 		// a rate of extra attempts that is nothing yet: what time earns, and the bank within a window
 		{"few", bank + " + ON " + one(services, "earned_per_second") + " or ON " + bank},
-		// the time from which on an open circuit has been so for long, but for the two minutes that its alert waits: a
-		// window, in which it is still seen open, and two waits, a minute at least
-		{"circuit_due", fmt.Sprintf("time() + %s + %v * clamp(2 * max BY (abate_policy_circuit_breaker_max_wait_seconds), "+
-			"60, %v) unless ON %s > 0", number(seconds-t.scale*openLasts.Seconds()), t.scale, longestWait.Seconds(),
-			one(services, "circuits_open"))},
-		{"forced_open_and_called", "max BY (abate_policy_circuit_breaker_forced_open) and ON " + one(services, "calls") +
-			" > 0"},
-	}
+		{"amplification", "1 + " + of("extra_attempts", "first_attempts")},
+		{"retries", fmt.Sprintf("(%s - ON %s or ON %[1]s) / ON (%[1]s + ON %[3]s)", one(services, "extra_attempts"),
+			one(services, "extra_but_retries"), one(services, "first_attempts"))},
+		{"excess", fmt.Sprintf("%s - ON %s * ON %s - ON (%s + ON %[5]s or ON %[4]s)", one(services, "extra_attempts"),
+			one(services, "allowed_extra_attempts"), one(services, "first_attempts"), bank,
+			one(services, "earned_per_second"))},
+		// of the calls that begin; of those that wait for an answer all may end in one window
+		{"failed_calls", fmt.Sprintf("clamp_max(%s / ON (%s + ON %s), 1)", one(services, "failed_calls"),
+			one(services, "first_attempts"), one(services, "unsent_calls"))},
+		{"shed", of("shed", "arrivals")},
+		{"critical_shed", of("critical_shed", "arrivals") + " / ON " + one(levels, "critical_share")},
+		{"arriving_retries", of("arriving_retries", "arrivals")},
+		// fewer than ten calls in a window say nothing of an instance
+		{"shedding_instances", "count BY (rate(abate_noticed_total{of=\"critical_shed\"}[W]) > ignoring(of) 0.05 * " +
+			"(rate(abate_noticed_total{of=\"critical_arrivals\"}[W]) > TEN)) / ON " + one(levels, "gates")},
+		{"circuit_due", circuitDue(t)},
+		// Calls are shown for ten minutes after one was refused. One that is made once in half an hour has grown before it
+		// is shown again: that they are there says it, at whatever rate.
+		{"forced_open_and_called", "max BY (abate_policy_circuit_breaker_forced_open) and ON " +
+			one(services, "unsent_calls")},
+	}, member{"", instancesInTrouble(bank)})
 }
 
-// comparisons are shares, and in what share of its instances a program is in trouble: a service may be well on the
-// whole while one instance is not.
-func comparisons() []member {
-	of := func(a, b string) string { return fmt.Sprintf("%s / ON %s", one(services, a), one(services, b)) }
-	sent := fmt.Sprintf("(%s + ON %s)", one(services, "first_attempts"), one(services, "extra_attempts"))
-	// what is looked at over some time must be 0 before it is something
-	dense := func(of, all string) string {
-		return fmt.Sprintf("(%s or ON 0 * max BY (%s))", one(services, of), one(services, all))
+// circuitDue is the time from which on a circuit that is open has been so for long, but for the two minutes that its
+// alert waits: a window, in which it is still seen open, and two waits, a minute at least. It is worked out when the
+// circuit is seen open first, and kept until it is seen closed. The time before that is the last one at which it was
+// not.
+func circuitDue(t clockwork) string {
+	seconds := (t.window().Seconds() - openLasts.Seconds() - t.scrape.Seconds()) * t.scale
+	open := one(services, "circuits_open")
+	return fmt.Sprintf("(max BY (%s) or ON time() + %s + %v * clamp(2 * max BY (%s or ON 0 * %s), 60, %v)) and "+
+		"ON %[5]s > 0",
+		one(ratios, "circuit_due"), number(seconds), t.scale, one(services, "circuit_wait"), open, longestWait.Seconds())
+}
+
+// instancesInTrouble are shares of the instances, by what they are in.
+func instancesInTrouble(bank string) string {
+	named := func(expr, of string) string {
+		return fmt.Sprintf("label_replace(%s, \"of\", %q, \"\", \"\")", expr, of)
 	}
-	return []member{
-		{"amplification", sent + " / ON " + one(services, "first_attempts")},
-		{"retries", one(services, "retries") + " / ON " + sent},
-		{"excess", fmt.Sprintf("%s - ON %s * ON %s - ON %s", one(services, "extra_attempts"),
-			one(thresholds, "extra_attempts"), one(services, "first_attempts"), one(thresholds, "few"))},
-		{"failed_calls", of("failed_calls", "calls")},
-		{"shed", dense("shed", "arrivals") + " / ON " + one(services, "arrivals")},
-		{"critical_shed", of("critical_shed", "critical_arrivals")},
-		{"arriving_retries", of("arriving_retries", "arrivals")},
-		{"open_instances", of("circuits_open", "instances")},
-		{"storming_instances", fmt.Sprintf("count BY ((rate(abate_noticed_total{of=\"many_extra_attempts\"}[W]) > ON "+
-			"group_left () %s) > ignoring(of) rate(abate_noticed_total{of=\"first_attempts\"}[W]) * ON group_left () %s) "+
-			"/ ON %s", one(thresholds, "few"),
-			one(thresholds, "storm"), one(services, "instances"))},
+	few := fmt.Sprintf("(%s + ON %s or ON %[1]s)", bank, one(services, "earned_per_second"))
+	return fmt.Sprintf("(%s or %s or %s) / ON group_left () %s",
+		named(one(services, "circuits_open"), "open_instances"),
+		named(fmt.Sprintf("count BY ((rate(abate_noticed_total{of=\"many_extra_attempts\"}[W]) > ON group_left () %s) > "+
+			"ignoring(of) rate(abate_noticed_total{of=\"first_attempts\"}[W]) * ON group_left () %s)", few,
+			one(services, "storm")), "storming_instances"),
 		// fewer than ten calls in a window say nothing of an instance
-		{"failing_instances", "count BY (rate(abate_noticed_total{of=\"failed_calls\"}[W]) > ignoring(of) 0.5 * " +
-			"(rate(abate_noticed_total{of=\"calls\"}[W]) > TEN)) / ON " + one(services, "instances")},
-		{"shedding_instances", "count BY (rate(abate_noticed_total{of=\"critical_shed\"}[W]) > ignoring(of) 0.05 * " +
-			"(rate(abate_noticed_total{of=\"critical_arrivals\"}[W]) > TEN)) / ON " + one(services, "gates")},
-		{"full_instances", "count BY (increase(abate_idempotency_forgotten_total[5W]) > 0 or sum without (result) " +
-			"(increase(abate_idempotency_total{result=\"full\"}[5W])) > 0) / ON count BY (abate_idempotency_max_keys)"},
-	}
+		named("count BY (rate(abate_noticed_total{of=\"many_failed_calls\"}[W]) > ignoring(of) 0.5 * "+
+			"(rate(abate_noticed_total{of=\"calls\"}[W]) > TEN))", "failing_instances"), one(levels, "instances"))
 }

@@ -6,8 +6,8 @@ import "time"
 func degraded() alert {
 	return alert{
 		name: "DependencyDegraded", severity: warning, lasts: 5 * time.Minute,
-		expr: byService(ratios, "retries") + " > ON " + one(thresholds, "retries") + " / 2\nunless ON " +
-			one(ratios, "failed_calls") + " >= 0.02\nand ON " + one(services, "retries") + " > ON " + one(thresholds, "few"),
+		expr: byService(ratios, "retries") + " > ON " + one(services, "allowed_retries") + " / 2\nunless ON " +
+			one(ratios, "failed_calls") + " >= 0.02\nand ON " + one(services, "extra_attempts") + " > ON " + one(ratios, "few"),
 		summary: "{{ $labels.service }} fails more often, and retries still hide it",
 		text: "{{ $value | humanizePercentage }} of all attempts are retries, and most of them succeed: callers see " +
 			"less than 2 % failures. If it gets worse, callers will see it.",
@@ -17,8 +17,8 @@ func degraded() alert {
 func highRetryRate() alert {
 	return alert{
 		name: "HighRetryRate", severity: warning, lasts: 2 * time.Minute,
-		expr: byService(ratios, "retries") + " > ON " + one(thresholds, "retries") + "\nand ON " + one(services, "retries") +
-			" > ON " + one(thresholds, "few"),
+		expr: byService(ratios, "retries") + " > ON " + one(services, "allowed_retries") + "\nand ON " +
+			one(services, "extra_attempts") + " > ON " + one(ratios, "few"),
 		summary: "{{ $labels.service }}: {{ $value | humanizePercentage }} of all attempts are retries",
 		text: "{{ $value | humanizePercentage }} of the attempts sent to {{ $labels.service }} are retries, which is high " +
 			"for its policy. The service fails, or is slower than attemptTimeout.",
@@ -30,9 +30,9 @@ func highRetryRate() alert {
 // half-way there. It waits for less time than the warning, because half a window of such traffic is needed for that.
 func amplified() alert {
 	value := byService(ratios, "amplification")
-	storm := "(" + value + " > ON 1 + " + one(thresholds, "storm") + " and ON " + one(services, "extra_attempts") +
+	storm := "(" + value + " > ON 1 + " + one(services, "storm") + " and ON " + one(services, "extra_attempts") +
 		" > ON " +
-		one(thresholds, "few") + ")"
+		one(ratios, "few") + ")"
 	page := storm + " or " + instances(value, "storming_instances", ">= PAGE")
 	ticket := page + " or (" + value + " and ON min_over_time(" + one(ratios, "excess") + "[M]) > 0 and ON " +
 		one(ratios, "excess") + " SINCE) or " +

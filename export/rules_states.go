@@ -1,9 +1,12 @@
 package export
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
-// history is how much of an hour has to be known before it is what is usual, as a share.
-const history = 0.5
+// history is in more than how many of 60 windows something has to be known before it is what is usual.
+const history = 30
 
 // openLasts is how long the alert of an open circuit waits at least.
 const openLasts = 2 * time.Minute
@@ -13,15 +16,16 @@ const openLasts = 2 * time.Minute
 // full. A small one is full for a moment now and then, and nearly always in some instance, so the same one must be full
 // for a window. Four times the mean of an hour is more than a daily rhythm. A handful of calls is no problem. What is
 // usual leaves the last minutes out, so that a spike is not compared with itself; of a service that is new, or was away
-// for most of the hour, nobody knows yet.
+// for most of the hour, nobody knows yet. It is asked for once a window, not counted how often it was recorded: that
+// differs with the interval of the group, which is not ours where somebody has changed it.
 func concurrency() alert {
-	running := one(services, "attempts_running")
+	running := one(levels, "attempts_running")
 	return alert{
-		name: "ConcurrencySpike", severity: warning, lasts: time.Minute,
+		name: "ConcurrencySpike", severity: warning, lasts: time.Minute, slow: true,
 		expr: "label_replace(count BY (min_over_time(abate_bulkhead_running[W]) / abate_bulkhead_limit > 0.9), \"limit\", " +
 			"\"bulkhead\", \"\", \"\")\nor (min BY (min_over_time(" + running + "[M])) > ON 4 * avg_over_time(" + running +
-			"[60W] OFFSET) and ON " + running + " > 20 and ON count_over_time(" + running + "[60W] OFFSET) >= HALF\n" +
-			"unless ON max BY (abate_bulkhead_limit))",
+			"[60W] OFFSET) and ON " + running + " > 20 and ON count_over_time(" + running + "[60W:W] OFFSET) > " +
+			number(history) + "\nunless ON max BY (abate_bulkhead_limit))",
 		summary: `{{ if eq $labels.limit "bulkhead" }}The bulkhead of {{ $labels.service }} is full in {{ $value | ` +
 			`humanize }} instances{{ else }}{{ $labels.service }} has {{ $value | humanize }} attempts in flight{{ end }}`,
 		text: `{{ if eq $labels.limit "bulkhead" }}In {{ $value | humanize }} instances of the caller, calls to {{ ` +
@@ -35,8 +39,7 @@ func concurrency() alert {
 // that opens after every probe is seen open; one that was open for a moment is seen for a window too, and so the
 // threshold is later by that. A service that comes back may be half-open and open again for two waits.
 func circuitOpen() alert {
-	open := "(" + byService(services, "circuits_open") + " > 0 unless ON max_over_time(" + one(thresholds, "circuit_due") +
-		"[L]) > time())"
+	open := "(" + byService(services, "circuits_open") + " > 0 and ON " + one(ratios, "circuit_due") + " <= time())"
 	return alert{
 		name: "CircuitBreakerOpen", lasts: openLasts,
 		expr:    gradedByFallback(instances(open, "open_instances", ">= PAGE"), open),
@@ -49,17 +52,17 @@ func circuitOpen() alert {
 
 // failing alerts on calls of which most fail, whatever the circuit says: what fails at once opens none of kind
 // adaptive. A circuit that stays open has an alert of its own, and one that is forced open was meant to be. Fewer than
-// two calls in a window are too few to wake somebody for.
+// two that fail in a window are too few to wake somebody for.
 func failing() alert {
 	value := byService(ratios, "failed_calls")
-	page := "(" + value + " > 0.5 and ON avg_over_time(" + one(services, "calls") + "[5W]) > TWO) or " +
+	page := "(" + value + " > 0.5 and ON avg_over_time(" + one(services, "failed_calls") + "[5W]) > TWO) or " +
 		instances(value, "failing_instances", ">= PAGE")
 	const open = `ALERTS{alertname="CircuitBreakerOpen", alertstate="firing"`
 	return alert{
 		name: "DependencyFailing", lasts: 2 * time.Minute,
 		expr: "(" + gradedByFallback(page, page+" or "+instances(value, "failing_instances", "> 0")) +
 			")\nunless ON abate_noticed_override{override=\"forcedOpen\"}\nunless ON " +
-			one(thresholds, "forced_open_and_called") + "\nunless ON " + open + ", severity=\"" + critical +
+			one(ratios, "forced_open_and_called") + "\nunless ON " + open + ", severity=\"" + critical +
 			"\"}\nunless on (cluster, namespace, job, service, severity) " + open + "}",
 		summary: "{{ $value | humanizePercentage }} of the calls to {{ $labels.service }} fail",
 		text: "{{ $value | humanizePercentage }} of the calls of {{ $labels.job }} to {{ $labels.service }} fail, retries " +
@@ -69,26 +72,32 @@ func failing() alert {
 	}
 }
 
-// forcedOpen alerts on a policy that forces its circuit open. Somebody wanted that, so nobody is woken. But calls that
-// are refused for hours are still being made, even if only once in half an hour: one quiet minute in four hours proves
-// nothing.
-func forcedOpen() alert {
-	return alert{
-		name: "CircuitForcedOpen", severity: warning, lasts: 4 * time.Hour,
-		expr:    "max BY (max_over_time(" + one(thresholds, "forced_open_and_called") + "[60W])) > 0",
-		summary: "{{ $labels.service }} is still switched off by the policy, and still called",
-		text: "The policy file says circuitBreaker.mode: forcedOpen for {{ $labels.service }}: {{ $labels.job }} refuses " +
-			"every call, and there are calls. It stays until the file is changed.",
+// overridden alerts on a circuit that is out of its own hands: by an override, or by a policy that forces it open. The
+// policy's is meant to last, so nobody hears of it for four hours, and only if there are calls in each of them (in each
+// long window, where that is more than an hour), even if only once in half an hour: one quiet minute in four hours
+// proves nothing.
+func overridden(t clockwork) alert {
+	const waits, meant = 15 * time.Minute, 4 * time.Hour
+	window := fmt.Sprintf("max_over_time(%s[60W]", one(ratios, "forced_open_and_called"))
+	policy := window + ")"
+	for at := 60 * t.window(); at < meant-waits; at += 60 * t.window() {
+		policy += " and " + window + " offset " + t.text(at) + ")"
 	}
-}
-
-func overridden() alert {
+	policy += " and " + window + " offset " + t.text(meant-waits) + ")"
+	isPolicy := func(yes, no string) string {
+		return `{{ if eq $labels.by "policy" }}` + yes + "{{ else }}" + no + "{{ end }}"
+	}
 	return alert{
-		name: "OverrideInForce", severity: warning, lasts: 15 * time.Minute,
-		expr:    "sum by (cluster, namespace, job, service, override) (abate_noticed_override)",
-		summary: "The circuit of {{ $labels.service }} is {{ $labels.override }} by hand",
-		text: "Somebody has overridden the circuit of {{ $labels.service }} with {{ $labels.override }} in {{ $value | " +
-			"humanize }} instances. The override stays until somebody removes it; a reload of the policy does not.",
+		name: "OverrideInForce", severity: warning, lasts: waits,
+		expr: "sum by (cluster, namespace, job, service, override) (abate_noticed_override)\nor label_replace(" +
+			"label_replace(max BY (" + policy + ") > 0, \"override\", \"forcedOpen\", \"\", \"\"), \"by\"" +
+			", \"policy\", \"\", \"\")",
+		summary: isPolicy("{{ $labels.service }} is still switched off by the policy, and still called",
+			"The circuit of {{ $labels.service }} is {{ $labels.override }} by hand"),
+		text: isPolicy("The policy file says circuitBreaker.mode: forcedOpen for {{ $labels.service }}: {{ $labels.job }} "+
+			"refuses every call, and for four hours there have been calls. It stays until the file is changed.",
+			"Somebody has overridden the circuit of {{ $labels.service }} with {{ $labels.override }} in {{ $value | "+
+				"humanize }} instances. The override stays until somebody removes it; a reload of the policy does not."),
 	}
 }
 

@@ -39,12 +39,19 @@ func rulesFor(t testing.TB, o export.RulesOptions) (interval string, recordings,
 func readRules(t testing.TB, written []byte) (interval string, recordings, alerts []readRule) {
 	t.Helper()
 	var doc ruleDoc
-	if err := yaml.Unmarshal(written, &doc); err != nil || len(doc.Groups) != 1 {
+	if err := yaml.Unmarshal(written, &doc); err != nil || len(doc.Groups) != 2 {
 		t.Fatalf("%v: %d groups\n%s", err, len(doc.Groups), written)
 	}
-	g := doc.Groups[0]
-	split := slices.IndexFunc(g.Rules, func(r readRule) bool { return r.Alert != "" })
-	return g.Interval, g.Rules[:split], g.Rules[split:]
+	for _, g := range doc.Groups {
+		for _, r := range g.Rules {
+			if r.Alert == "" {
+				recordings = append(recordings, r)
+			} else {
+				alerts = append(alerts, r)
+			}
+		}
+	}
+	return doc.Groups[0].Interval, recordings, alerts
 }
 
 // alertNamed finds an alert.
@@ -111,7 +118,7 @@ func TestScaleChangesAllTimesAndNoNames(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"HighRetryRate": "12s", "RetryBudgetExhausted": "30s", "OverrideInForce": "90s", "DeadLetterArrival": "",
-		"PoliciesDiffer": "3m",
+		"PolicyNotInForce": "30s",
 	} {
 		a := alertNamed(t, alerts, name)
 		if a.For != want || strings.Contains(a.Expr, "1m]") || strings.Contains(a.Expr, "5m]") ||
@@ -119,7 +126,7 @@ func TestScaleChangesAllTimesAndNoNames(t *testing.T) {
 			t.Errorf("%s: for %q, want %q: %s", name, a.For, want, a.Expr)
 		}
 	}
-	if !strings.Contains(fast[1].Expr, "} / 6 ") {
+	if !strings.Contains(fast[1].Expr, "} / 6 ") || !strings.Contains(slow[1].Expr, "} / 60 ") {
 		t.Errorf("ten in six seconds: %s", fast[1].Expr)
 	}
 }
@@ -215,8 +222,9 @@ func TestAPrometheusRuleHasTheSameRules(t *testing.T) {
 	same := func(a, b readRule) bool { return a.Expr == b.Expr && a.For == b.For && a.Alert == b.Alert }
 	if object.APIVersion != "monitoring.coreos.com/v1" || object.Kind != "PrometheusRule" ||
 		object.Metadata.Name != "abate" || object.Metadata.Namespace != "monitoring" ||
-		object.Metadata.Labels["release"] != "kps" || len(object.Spec.Groups) != 1 ||
-		!slices.EqualFunc(object.Spec.Groups[0].Rules, doc.Groups[0].Rules, same) {
+		object.Metadata.Labels["release"] != "kps" || len(object.Spec.Groups) != 2 ||
+		!slices.EqualFunc(object.Spec.Groups[0].Rules, doc.Groups[0].Rules, same) ||
+		!slices.EqualFunc(object.Spec.Groups[1].Rules, doc.Groups[1].Rules, same) {
 		t.Errorf("%.600s", written)
 	}
 }
@@ -259,7 +267,7 @@ func FuzzRules(f *testing.F) {
 // An hour is the longest window of the rules: nothing overflows at the largest scale.
 func TestTheLongestTimeIsStillATime(t *testing.T) {
 	_, _, alerts := rulesFor(t, export.RulesOptions{Scale: export.MaxScale})
-	if a := alertNamed(t, alerts, "CircuitForcedOpen"); !strings.Contains(a.Expr, "[100h]") || a.For != "400h" {
+	if a := alertNamed(t, alerts, "OverrideInForce"); !strings.Contains(a.Expr, "[100h] offset 300h)") || a.For != "25h" {
 		t.Errorf("for %s: %s", a.For, a.Expr)
 	}
 }

@@ -126,9 +126,8 @@ func (r *run) proved(l loudest, path bool) {
 				"tries %s; with Abate, retryOwner: nearest does it", name(cause), triesText(n))
 		}
 	}
-	one.Message = fmt.Sprintf("one request %s can become %s at %s while that %s%s; the limit is %s",
-		l.r.at(),
-		upTo(l.r.Proved), l.b.Service, fails(l.b.Outcomes), way, number(r.o.MaxAmplification))
+	one.Message = fmt.Sprintf("one request %s can become %s%s at %s while that %s%s; the limit is %s", l.r.at(),
+		upTo(l.r.Proved), r.beyond(l), l.b.Service, fails(l.b.Outcomes), way, number(r.o.MaxAmplification))
 	if l.r.Mean < l.r.Proved/1.5 {
 		one.Message += fmt.Sprintf(" (the budgets keep the average to %s)", number(l.r.Mean))
 		if l.r.Mean <= r.o.MaxAmplification {

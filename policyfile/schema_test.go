@@ -2,6 +2,7 @@ package policyfile // not policyfile_test: the generator walks the same shapes a
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -19,20 +20,42 @@ import (
 var update = flag.Bool("update", false, "write schema.json anew")
 
 func TestSchemaIsInStepWithTheStructs(t *testing.T) {
-	want, err := json.MarshalIndent(generate(t), "", "") // every sidecar has it, and indents would be a third of it
+	want, err := json.MarshalIndent(generate(t), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want = append(want, '\n')
 	if *update {
-		if err := os.WriteFile("schema.json", want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeSchema(t, want)
 		return
 	}
-	if !bytes.Equal(want, Schema()) {
-		t.Error("schema.json is out of step with the structs and their comments; run: go test ./policyfile -run Schema " +
-			"-update")
+	file, err := os.ReadFile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, Schema()) || !bytes.Equal(want, file) {
+		t.Error("schema.json or schema.json.gz is out of step with the structs and their comments; run: " +
+			"go test ./policyfile -run Schema -update")
+	}
+}
+
+// writeSchema writes the schema for editors, and the one that is compiled in.
+func writeSchema(t *testing.T, text []byte) {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"schema.json": text, "schema.json.gz": packed.Bytes()} {
+		if err := os.WriteFile(name, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

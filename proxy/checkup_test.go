@@ -107,6 +107,45 @@ func TestAnEndpointThatSaysNoGetsNoCalls(t *testing.T) {
 	eventually(t, "calls at an endpoint that nobody asks", func() bool { r.get("/"); return calls(bad) > before })
 }
 
+// Nobody is told of a service that is well, nor of one that the policy file has no more: what is known of that one
+// does not change again.
+func TestAServiceWithoutAnEndpointThatIsWellIsShown(t *testing.T) {
+	var well atomic.Bool
+	bad := wellOrNot(t, &well)
+	const shown, check = `abate_proxy_endpoints_none_well{service="s"} 1`, "healthCheck: {kind: http, path: /healthz, "
+	policy := single([]string{bad.url + "/base"}, noEjection, check+quickCheck+"}")
+	r := start(t, policy)
+	says := func() bool { return strings.Contains(r.adminGet("/metrics"), shown) }
+	r.awaitHealth("not healthy")
+	if !says() {
+		t.Error("/metrics does not say that no endpoint is well")
+	}
+	well.Store(true)
+	r.awaitHealth("healthy")
+	if says() {
+		t.Error("/metrics says so of a service that is well")
+	}
+}
+
+// A service that was never found has no endpoint that is well; one that is gone from the file has nobody who could find
+// it, and would be told of for ever.
+func TestAServiceThatIsNotFoundIsShownWhileTheFileHasIt(t *testing.T) {
+	const shown = `abate_proxy_endpoints_none_well{service="s"} 1`
+	policy := single([]string{"http://s.test"}, "discovery: {type: file, path: /nowhere/s.json}")
+	r := start(t, policy)
+	if page := r.adminGet("/metrics"); !strings.Contains(page, shown) {
+		t.Error("/metrics does not say that there is no endpoint")
+	}
+	r.becomesPolicy(strings.Replace(policy, "  s:", "  other:", 1))
+	if page := r.adminGet("/metrics"); strings.Contains(page, shown) || !strings.Contains(page, "abate_build_info") {
+		t.Error("/metrics says it of a service that the file has no more")
+	}
+	r.becomesPolicy(policy)
+	if page := r.adminGet("/metrics"); strings.Count(page, shown) != 1 {
+		t.Error("/metrics does not say it once again")
+	}
+}
+
 func TestHealthOverGRPC(t *testing.T) {
 	health := grpchealth.NewServer()
 	health.SetServingStatus("pay.Pay", grpc_health_v1.HealthCheckResponse_SERVING)

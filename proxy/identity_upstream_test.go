@@ -215,8 +215,12 @@ func TestTheEndOfACertificateIsAMetricAndIsSaidBefore(t *testing.T) {
 		logTo(&said),
 	)
 	metrics := r.adminGet("/metrics")
-	for file, at := range map[string]time.Time{f.cert: ends, f.ca: stranger.cert.NotAfter} {
-		want := "abate_proxy_certificate_expiry_timestamp_seconds{file=\"" + file + "\"} "
+	for series, at := range map[string]time.Time{
+		"expiry_timestamp_seconds{file=\"" + f.cert: ends, "expiry_timestamp_seconds{file=\"" + f.ca: stranger.cert.NotAfter,
+		"start_timestamp_seconds{file=\"" + f.cert: ends.Add(-24 * time.Hour),
+		"start_timestamp_seconds{file=\"" + f.ca:   stranger.cert.NotBefore,
+	} {
+		want := "abate_proxy_certificate_" + series + "\"} "
 		_, rest, ok := strings.Cut(metrics, want)
 		text, _, _ := strings.Cut(rest, "\n")
 		if got, err := strconv.ParseFloat(text, 64); !ok || err != nil || int64(got) != at.Unix() {

@@ -43,6 +43,9 @@ var (
 	expiryDesc      = prometheus.NewDesc("abate_proxy_certificate_expiry_timestamp_seconds",
 		"When the certificate in force of a file ends, or of its authorities the one that is valid for longest, "+
 			"as a Unix time.", []string{"file"}, nil)
+	startDesc = prometheus.NewDesc("abate_proxy_certificate_start_timestamp_seconds",
+		"Since when the certificate of abate_proxy_certificate_expiry_timestamp_seconds is valid, as a Unix time. Its age, "+
+			"beside what it has left, says whether it should have been renewed.", []string{"file"}, nil)
 )
 
 // ownMetrics reports how much room there is for clients, which program and which policy this is, and what becomes of
@@ -70,7 +73,7 @@ func buildOf(version string) [3]string {
 
 func (m ownMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, upstreamSlotsDesc, expiryDesc,
-		buildDesc, policyDesc, reloadedDesc, reloadedAtDesc, spansDesc, lostSpansDesc, queuedSpansDesc} {
+		startDesc, buildDesc, policyDesc, reloadedDesc, reloadedAtDesc, spansDesc, lostSpansDesc, queuedSpansDesc} {
 		to <- d
 	}
 }
@@ -91,6 +94,7 @@ func (m ownMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge(upstreamSlotsDesc, int(m.plane.out.upstreamSlots.waiting.Load()))
 	for file, paper := range m.secrets.papers() {
 		to <- prometheus.MustNewConstMetric(expiryDesc, prometheus.GaugeValue, float64(paper.until.Unix()), file)
+		to <- prometheus.MustNewConstMetric(startDesc, prometheus.GaugeValue, float64(paper.from.Unix()), file)
 	}
 	if most := p.plane.config.MaxConnections; most > 0 {
 		gauge(mostDesc, most)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -221,8 +222,8 @@ func (o *outside) report() []Passed {
 	for to, p := range o.passages {
 		all = append(all, Passed{to.scheme + "://" + to.authority, p.calls})
 	}
-	slices.SortStableFunc(all, func(a, b Passed) int {
-		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Host, b.Host))
+	sort.SliceStable(all, func(i, j int) bool {
+		return cmp.Or(cmp.Compare(all[j].Calls, all[i].Calls), cmp.Compare(all[i].Host, all[j].Host)) < 0
 	})
 	if o.others > 0 {
 		all = append(all, Passed{"(others)", o.others})

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -224,7 +224,7 @@ func (l *tunnels) report() (ways []TunnelWay, open []OpenTunnel, refused map[str
 			open = append(open, OpenTunnel{t.to, t.way, t.peer, (now - t.since).Round(time.Millisecond).String()})
 		}
 	}
-	slices.SortStableFunc(open, func(a, b OpenTunnel) int { return cmp.Compare(a.To+a.Client, b.To+b.Client) })
+	sort.SliceStable(open, func(i, j int) bool { return open[i].To+open[i].Client < open[j].To+open[j].Client })
 	return ways, open, maps.Clone(l.refused)
 }
 

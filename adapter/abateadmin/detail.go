@@ -3,6 +3,7 @@ package abateadmin
 import (
 	"net/http"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/abate-go/abate/core"
@@ -143,6 +144,6 @@ func (h *history) counted(now time.Duration, from, to int, name func(int) string
 			refused = append(refused, c)
 		}
 	}
-	slices.SortStableFunc(refused, func(a, b cause) int { return b.Five - a.Five })
+	sort.SliceStable(refused, func(i, j int) bool { return refused[i].Five > refused[j].Five })
 	return ends, refused
 }

@@ -1,9 +1,9 @@
 package abateadmin
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -91,14 +91,11 @@ func (p *Page) subjects() []named {
 		}
 	}
 	p.mu.Unlock()
-	slices.SortStableFunc(all, func(a, b named) int {
-		if (a.gate == nil) != (b.gate == nil) {
-			if a.gate == nil {
-				return -1
-			}
-			return 1
+	sort.SliceStable(all, func(i, j int) bool {
+		if a, b := all[i], all[j]; (a.gate == nil) == (b.gate == nil) {
+			return a.name < b.name
 		}
-		return cmp.Compare(a.name, b.name)
+		return all[i].gate == nil
 	})
 	return all
 }

@@ -72,11 +72,13 @@ func Example() {
 	// abate_noticed_policy{of="allowed_extra_attempts",service="payment-service"} 0.11000000000000001
 	// abate_noticed_policy{of="allowed_retries",service="payment-service"} 0.07272727272727274
 	// abate_noticed_policy{of="bank",service="payment-service"} 10
+	// abate_noticed_policy{of="circuit_wait",service="payment-service"} 60
 	// abate_noticed_policy{of="storm",service="payment-service"} 1.555
 	// abate_noticed_total{of="calls",service="payment-service"} 2
 	// abate_noticed_total{of="extra_attempts",service="payment-service"} 2
 	// abate_noticed_total{of="failed_calls",service="payment-service"} 2
-	// abate_noticed_total{of="retries",service="payment-service"} 2
+	// abate_noticed_total{of="many_failed_calls",service="payment-service"} 2
+	// abate_noticed_total{of="unsent_calls",service="payment-service"} 1
 	// abate_retries_total{service="payment-service"} 2
 	// abate_retry_budget_balance{service="payment-service"} 8.1
 }

@@ -1,6 +1,7 @@
 package abateprom
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -21,8 +22,11 @@ var (
 			"failed or refused calls, or sheds, and for ten minutes afterwards. On dashboards use the counters themselves.",
 		withService([]string{"of"}), nil)
 	policyNoticedDesc = prometheus.NewDesc("abate_noticed_policy",
-		"For the rules of alerts. Where they begin by the policy in force: what of names is shown while abate_noticed_total "+
-			"shows extra attempts. On dashboards use abate_policy_.", withService([]string{"of"}), nil)
+		"For the rules of alerts. Where they begin by the policy in force: what of names is shown while there is something "+
+			"to compare with it. On dashboards use abate_policy_.", withService([]string{"of"}), nil)
+	arrivingNoticedDesc = gauge("abate_noticed_arriving_retry_ratio",
+		"For the rules of alerts. abate_arriving_retry_ratio while retries arrive, and not shown otherwise. On dashboards "+
+			"use abate_arriving_retry_ratio.")
 	circuitNoticedDesc = gauge("abate_noticed_circuit_open",
 		"For the rules of alerts. abate_circuit_breaker_open while that is 1, and not shown otherwise. On dashboards use "+
 			"abate_circuit_breaker_open.")
@@ -73,8 +77,8 @@ func (g *grown) recently(sum, least float64, now time.Time) bool {
 	return now.Before(g.until)
 }
 
-// collect shows the group if it has grown, and reports whether it has.
-func (w *watch) collect(to chan<- prometheus.Metric, service string, now time.Time) bool {
+// collect shows the group if it has grown, or has to be shown for another reason, and reports whether it has grown.
+func (w *watch) collect(to chan<- prometheus.Metric, service string, now time.Time, also bool) bool {
 	sum := 0.0
 	for _, c := range w.tells {
 		sum += read(c)
@@ -82,12 +86,17 @@ func (w *watch) collect(to chan<- prometheus.Metric, service string, now time.Ti
 	w.mu.Lock()
 	show := w.grown.recently(sum, w.least, now)
 	w.mu.Unlock()
-	if show {
+	if show || also {
 		for _, c := range w.shown {
-			to <- prometheus.MustNewConstMetric(noticedTotalDesc, prometheus.CounterValue, read(c), service, c.of)
+			noticeTotal(to, service, c.of, c)
 		}
 	}
 	return show
+}
+
+// noticeTotal shows a counter.
+func noticeTotal(to chan<- prometheus.Metric, service, of string, c prometheus.Counter) {
+	to <- prometheus.MustNewConstMetric(noticedTotalDesc, prometheus.CounterValue, read(c), service, of)
 }
 
 // read reads a counter.
@@ -103,18 +112,27 @@ func read(c prometheus.Counter) float64 {
 // the smallest bank that the rules forgive, so that whatever they do not forgive is told.
 const manyExtra = budget.LeastBank / 2
 
+// manyFailed is how many failed calls a minute are never told as those of an instance of which most calls fail: the
+// rules ask it of no instance with fewer than twice as many.
+const manyFailed = 2.5
+
+// manyFailedCalls is the group that an open circuit shows too: the rules need to know whether it is called.
+const manyFailedCalls = "many_failed_calls"
+
 // watches are the groups of a guard. A call may end well by its fallback although the circuit refused it: refusals show
-// the calls too. Whether an instance is in a storm of its own is asked only of those with many extra attempts: a few
-// are everywhere.
+// the calls too. Whether an instance is in a storm of its own, or most of its calls fail, is asked only of those with
+// many extra attempts or failed calls: a few are everywhere.
 func (o *observer) watches() []*watch {
 	exhausted, limited := o.refusals[reasonOf(abate.ErrBudgetExhausted)], o.refusals[reasonOf(abate.ErrRateLimited)]
+	failures := append([]prometheus.Counter{o.failed}, o.refusals[:]...)
 	return []*watch{
-		{tells: []prometheus.Counter{o.extra}, shown: []noticed{
-			{"extra_attempts", o.extra}, {"retries", o.retries}}},
+		{tells: []prometheus.Counter{o.extra}, shown: []noticed{{"extra_attempts", o.extra}}},
+		{tells: []prometheus.Counter{o.unbidden}, shown: []noticed{{"extra_but_retries", o.unbidden}}},
 		{tells: []prometheus.Counter{o.extra}, least: manyExtra, shown: []noticed{
 			{"first_attempts", o.first}, {"many_extra_attempts", o.extra}}},
-		{tells: append([]prometheus.Counter{o.failed}, o.refusals[:]...), shown: []noticed{
-			{"calls", o.endedAll}, {"failed_calls", o.failed}}},
+		{tells: failures, shown: []noticed{{"failed_calls", o.failed}, {"unsent_calls", o.unsent}}},
+		{tells: failures, least: manyFailed, shown: []noticed{
+			{manyFailedCalls, o.failed}, {"calls", o.endedAll}}},
 		{tells: []prometheus.Counter{exhausted}, shown: []noticed{{"budget_exhausted", exhausted}}},
 		{tells: []prometheus.Counter{limited}, shown: []noticed{{"rate_limited", limited}}},
 	}
@@ -126,35 +144,77 @@ func (o *gateObserver) watches() []*watch {
 		{"shed", o.turnedAway}, {"critical_arrivals", o.critical}, {"critical_shed", o.criticalShed}}}}
 }
 
-// collectNoticed shows what there is to notice of guards and gates, and of what has extra attempts where alerts begin.
+// collectNoticed shows what there is to notice of guards and gates.
 func (s scrape) collectNoticed(to chan<- prometheus.Metric, now time.Time) {
-	type one struct {
-		service string
-		watches []*watch
-		guard   *abate.Guard // nil if it is a gate, or nobody has added the guard
-	}
-	var all []one
 	s.mu.RLock()
-	for service, o := range s.observers {
-		all = append(all, one{service, o.noticed, s.guards[service]})
-	}
-	for service, o := range s.gateObservers {
-		all = append(all, one{service, o.noticed, nil})
-	}
+	observers, guards := maps.Clone(s.observers), maps.Clone(s.guards)
+	gateObservers, gates := maps.Clone(s.gateObservers), maps.Clone(s.gates)
 	s.mu.RUnlock()
-	for _, o := range all {
-		for _, w := range o.watches {
-			if w.collect(to, o.service, now) && w.shown[0].of == "extra_attempts" {
-				noticePolicy(to, o.service, o.guard)
+	for service, o := range observers {
+		noticeGuard(to, service, o, guards[service], now)
+	}
+	for service, o := range gateObservers {
+		for _, w := range o.noticed {
+			w.collect(to, service, now, false)
+		}
+		if g := gates[service]; g != nil {
+			noticeArriving(to, service, o, g)
+		}
+	}
+}
+
+// noticeGuard shows what there is to notice of a service, with where alerts begin by its policy. g is nil if nobody has
+// added the guard.
+func noticeGuard(to chan<- prometheus.Metric, service string, o *observer, g *abate.Guard, now time.Time) {
+	open := false
+	if g != nil {
+		p, state := g.Describe(), g.State()
+		if open = refusing(p, &state); open {
+			wait, _ := longestWait(p)
+			showLimit(to, service, "circuit_wait", wait)
+		}
+	}
+	for _, w := range o.noticed {
+		of := w.shown[0].of
+		if w.collect(to, service, now, open && of == manyFailedCalls) && of == "extra_attempts" {
+			limits := limitsOf(g)
+			if o.over.recently(read(o.first), read(o.extra), read(o.unbidden), &limits, now) {
+				noticePolicy(to, service, &limits)
 			}
 		}
 	}
 }
 
-// noticePolicy shows what extra attempts are compared with. A guard that nobody has added is measured by the default
-// policy, but for what that says of a service that fails: its own may have no budget. Without a budget it is the ratio
-// of the built-in one.
-func noticePolicy(to chan<- prometheus.Metric, service string, g *abate.Guard) {
+// overdone remembers when extra attempts were more than what the first of the alerts forgives. What is so of a program
+// within some time was so of one of its instances between two scrapes of that time: the share of all is no more than
+// the largest. So where no instance shows where alerts begin, none begins. The zero value has seen nothing.
+type overdone struct {
+	mu                     sync.Mutex
+	first, extra, unbidden float64
+	until                  time.Time
+}
+
+// recently reports whether counters have grown so within the last ten minutes, as seen now or before.
+func (o *overdone) recently(first, extra, unbidden float64, l *budget.Limits, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sent, more, others := first-o.first, extra-o.extra, unbidden-o.unbidden
+	o.first, o.extra, o.unbidden = first, extra, unbidden
+	if more > 0 && (more >= l.Extra*sent || more-others >= l.Retries/2*(sent+more)) {
+		o.until = now.Add(noticedFor)
+	}
+	return now.Before(o.until)
+}
+
+// showLimit shows where an alert begins.
+func showLimit(to chan<- prometheus.Metric, service, of string, v float64) {
+	to <- prometheus.MustNewConstMetric(policyNoticedDesc, prometheus.GaugeValue, v, service, of)
+}
+
+// limitsOf is what extra attempts are compared with. A guard that nobody has added is measured by the default policy,
+// but for what that says of a service that fails: its own may have no budget. Without a budget it is the ratio of the
+// built-in one.
+func limitsOf(g *abate.Guard) budget.Limits {
 	p := usual
 	if g != nil {
 		p = g.Describe()
@@ -164,18 +224,19 @@ func noticePolicy(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 		built, _ := usual.Allowance()
 		allowance = budget.Allowance{Ratio: built.Ratio, Reserve: built.Reserve}
 	}
-	limits := allowance.Limits(p.MaxExtraAttempts())
-	show := func(of string, v float64) {
-		to <- prometheus.MustNewConstMetric(policyNoticedDesc, prometheus.GaugeValue, v, service, of)
+	return allowance.Limits(p.MaxExtraAttempts())
+}
+
+// noticePolicy shows what extra attempts are compared with.
+func noticePolicy(to chan<- prometheus.Metric, service string, l *budget.Limits) {
+	showLimit(to, service, "bank", l.Bank)
+	showLimit(to, service, "allowed_retries", l.Retries)
+	if l.Storm > 0 {
+		showLimit(to, service, "allowed_extra_attempts", l.Extra)
+		showLimit(to, service, "storm", l.Storm)
 	}
-	show("bank", limits.Bank)
-	show("allowed_retries", limits.Retries)
-	if limits.Storm > 0 {
-		show("allowed_extra_attempts", limits.Extra)
-		show("storm", limits.Storm)
-	}
-	if limits.PerSecond > 0 {
-		show("earned_per_second", limits.PerSecond)
+	if l.PerSecond > 0 {
+		showLimit(to, service, "earned_per_second", l.PerSecond)
 	}
 }
 
@@ -186,9 +247,9 @@ var usual = func() *abate.Policy {
 }()
 
 // noticeState shows what is not as it should be of a circuit.
-func noticeState(to chan<- prometheus.Metric, service string, refusing float64, override abate.Override) {
-	if refusing != 0 {
-		to <- value(circuitNoticedDesc, service, refusing)
+func noticeState(to chan<- prometheus.Metric, service string, open bool, override abate.Override) {
+	if open {
+		to <- value(circuitNoticedDesc, service, 1)
 	}
 	if slices.Contains(overrides[:], override) {
 		to <- prometheus.MustNewConstMetric(overrideNoticedDesc, prometheus.GaugeValue, 1, service, string(override))

@@ -52,7 +52,7 @@ func TestWhatTheRulesReadIsThereWhileSomethingHappensAndForTenMinutes(t *testing
 
 		time.Sleep(time.Minute) // two extra attempts in a minute are few
 		call(3, abate.Success, nil)
-		retried := map[string]float64{`total{of="extra_attempts"}`: 2, `total{of="retries"}`: 2,
+		retried := map[string]float64{`total{of="extra_attempts"}`: 2,
 			`policy{of="bank"}`: 10, `policy{of="allowed_retries"}`: 0.3, `policy{of="allowed_extra_attempts"}`: 0.11,
 			`policy{of="storm"}`: 1.555} // nobody has added the guard: the default policy's
 		want("retries help", retried)
@@ -61,7 +61,7 @@ func TestWhatTheRulesReadIsThereWhileSomethingHappensAndForTenMinutes(t *testing
 		call(1, abate.Failure, abate.ErrBudgetExhausted)
 		g.ObserveGate(inbound.GateEvent{Kind: inbound.RequestRefused, Reason: abate.ErrOverloaded, Shed: shed.CPU,
 			Priority: shed.Critical})
-		both := map[string]float64{`total{of="calls"}`: 3, `total{of="failed_calls"}`: 1,
+		both := map[string]float64{`total{of="unsent_calls"}`: 0, `total{of="failed_calls"}`: 1,
 			`total{of="budget_exhausted"}`: 1, `total{of="shed"}`: 1, `total{of="critical_arrivals"}`: 2,
 			`total{of="critical_shed"}`: 1}
 		maps.Copy(both, retried)
@@ -76,7 +76,7 @@ func TestWhatTheRulesReadIsThereWhileSomethingHappensAndForTenMinutes(t *testing
 		want("ten minutes without trouble", map[string]float64{})
 		time.Sleep(time.Minute)
 		call(2, abate.Success, nil)
-		retried[`total{of="extra_attempts"}`], retried[`total{of="retries"}`] = 3, 3
+		retried[`total{of="extra_attempts"}`] = 3
 		want("once more", retried)
 	})
 }
@@ -137,19 +137,63 @@ func TestWhatAPolicyAllowsIsShownToTheRulesWhileThereAreExtraAttempts(t *testing
 	}
 }
 
+// In a healthy fleet retries are everywhere. What they are compared with is shown by an instance of which they exceed
+// it between two scrapes, so that it is there whenever all instances together exceed it.
+func TestWhereAlertsBeginIsShownOnlyWhereExtraAttemptsAreMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := metrics(t)
+		o := m.observer("s")
+		shown := func(first, retries, hedges int) bool {
+			for range first {
+				o.Observe(abate.Event{Kind: core.AttemptBegan, Attempt: 1})
+			}
+			for range retries {
+				o.Observe(abate.Event{Kind: core.AttemptBegan, Attempt: 2})
+			}
+			for range hedges {
+				o.Observe(abate.Event{Kind: core.HedgeSent})
+			}
+			time.Sleep(15 * time.Second)
+			_, there := m.scrape(t).noticed()[`policy{of="bank"}`]
+			return there
+		}
+		// nobody has added the guard: 30 % of the attempts are many retries, and the first alert begins at half of that;
+		// 11 extra attempts for 100 first ones are many
+		if shown(100, 10, 0) || shown(100, 0, 10) || shown(100, 0, 0) {
+			t.Error("shown for a few")
+		}
+		if !shown(100, 0, 12) {
+			t.Error("not shown for many hedges")
+		}
+		for range 39 {
+			shown(100, 1, 0)
+		}
+		if shown(100, 1, 0) {
+			t.Error("shown ten minutes later")
+		}
+		if !shown(2, 2, 0) {
+			t.Error("not shown for many retries")
+		}
+	})
+}
+
 func TestOnlyACircuitThatIsOpenOrOverriddenIsShownToTheRules(t *testing.T) {
 	m := metrics(t)
 	g := m.guard(t, "s", opening())
 	state := func() map[string]float64 {
 		found := m.scrape(t).noticed()
-		maps.DeleteFunc(found, func(name string, _ float64) bool { return strings.HasPrefix(name, "total") })
+		maps.DeleteFunc(found, func(name string, _ float64) bool {
+			return strings.HasPrefix(name, "total") && name != `total{of="calls"}`
+		})
 		return found
 	}
+	// whether it is called, and how long it may be open, are shown with it
+	open := map[string]float64{"circuit_open": 1, `policy{of="circuit_wait"}`: 10, `total{of="calls"}`: 1}
 	if got := state(); len(got) > 0 {
 		t.Errorf("closed: %v", got)
 	}
 	_ = failing(g, 0)
-	if got := state(); !maps.Equal(got, map[string]float64{"circuit_open": 1}) {
+	if got := state(); !maps.Equal(got, open) {
 		t.Errorf("open: %v", got)
 	}
 	if err := g.Override(abate.OverrideShadow); err != nil {
@@ -161,7 +205,7 @@ func TestOnlyACircuitThatIsOpenOrOverriddenIsShownToTheRules(t *testing.T) {
 	if err := g.Override(abate.NoOverride); err != nil {
 		t.Fatal(err)
 	}
-	if got := state(); !maps.Equal(got, map[string]float64{"circuit_open": 1}) {
+	if got := state(); !maps.Equal(got, open) {
 		t.Errorf("not any more: %v", got)
 	}
 }

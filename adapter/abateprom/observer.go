@@ -38,6 +38,9 @@ type observer struct {
 	extra       prometheus.Counter // attempts
 	endedAll    prometheus.Counter // calls
 	failed      prometheus.Counter // calls
+	unsent      prometheus.Counter // calls that no attempt was sent for; the rules are shown it
+	unbidden    prometheus.Counter // extra attempts that are no retries of ours; the same
+	over        overdone
 	noticed     []*watch
 }
 
@@ -108,12 +111,14 @@ func (o *observer) Observe(e abate.Event) {
 		o.sent.add(e.At, false)
 		o.hedges.Inc()
 		o.extra.Inc()
+		o.unbidden.Inc()
 	case core.HedgeDenied:
 		o.denied[reasonOf(e.Reason)].Inc()
 	case core.HiddenRetry:
 		o.sent.add(e.At, false)
 		o.hidden.Inc()
 		o.extra.Inc()
+		o.unbidden.Inc()
 	case core.CallEnded:
 		o.ended(&e)
 	case core.BreakerChanged:
@@ -147,6 +152,9 @@ func (o *observer) ended(e *abate.Event) {
 	}
 	o.calls[outcome].Inc()
 	o.endedAll.Inc()
+	if e.Attempt == 0 {
+		o.unsent.Inc()
+	}
 	if outcome == int(abate.Failure) || outcome == int(abate.Overload) || outcome == refused {
 		o.failed.Inc()
 	}

@@ -94,7 +94,7 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 	}
 	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, refusingDesc, activeDesc,
 		callsRunningDesc, attemptsRunningDesc, amplificationDesc, overrideDesc, noticedTotalDesc, circuitNoticedDesc,
-		overrideNoticedDesc, policyNoticedDesc) {
+		overrideNoticedDesc, policyNoticedDesc, arrivingNoticedDesc) {
 		to <- d
 	}
 	for _, d := range s.plain {
@@ -144,17 +144,22 @@ func (s scrape) Collect(to chan<- prometheus.Metric) {
 func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 	policy, state := g.Describe(), g.State()
 	to <- value(breakerDesc, service, breakerLevel(state.Breaker.State))
-	mode := policy.CircuitBreaker.Mode
-	refusing := oneIf(state.Breaker.State == breaker.Open && state.Override == "" &&
-		policy.CircuitBreaker.Enabled() && mode != breaker.Shadow && mode != breaker.ForcedOpen)
-	to <- value(refusingDesc, service, refusing)
-	noticeState(to, service, refusing, state.Override)
+	open := refusing(policy, &state)
+	to <- value(refusingDesc, service, oneIf(open))
+	noticeState(to, service, open, state.Override)
 	for _, o := range overrides {
 		to <- prometheus.MustNewConstMetric(overrideDesc, prometheus.GaugeValue, oneIf(state.Override == o),
 			service, string(o))
 	}
 	collectPolicies(to, service, registry.Guard[:], guardDescs, policy, &state)
 	collectThresholds(to, service, guardThresholds, policy)
+}
+
+// refusing reports whether the circuit keeps calls from the service because of what it has seen.
+func refusing(p *abate.Policy, state *abate.State) bool {
+	mode := p.CircuitBreaker.Mode
+	return state.Breaker.State == breaker.Open && state.Override == "" && p.CircuitBreaker.Enabled() &&
+		mode != breaker.Shadow && mode != breaker.ForcedOpen
 }
 
 // overrides are what a guard can be under, shown at 0 too: a dashboard marks when one begins.

@@ -52,11 +52,7 @@ var guardThresholds = []threshold[abate.Policy]{
 		"How long an open circuit waits at most before it probes again; 0 where it goes by what it learns. "+
 			"CircuitBreakerOpen comes after two such waits. Not shown where no circuit refuses anything, or where the policy "+
 			"forces it open."),
-		func(p *abate.Policy) (float64, bool) {
-			b := p.CircuitBreaker.WithDefaults()
-			return b.MaxWaitDurationInOpenState.Seconds(), b.Enabled() && b.Mode != breaker.Shadow &&
-				b.Mode != breaker.ForcedOpen
-		}},
+		longestWait},
 	{gauge("abate_policy_circuit_breaker_forced_open",
 		"1 where the policy forces the circuit open: every call is refused until the policy says something else. Take it "+
 			"back when the reason is over."),
@@ -79,9 +75,28 @@ var gateThresholds = []threshold[inbound.Protection]{
 	{gauge("abate_policy_shed_max_retry_share",
 		"Retries for each first attempt above which answers ask callers to stop. ArrivingRetries begins there. Compare "+
 			"abate_arriving_retry_ratio."),
-		func(p *inbound.Protection) (float64, bool) {
-			return p.Shed.WithDefaults().MaxRetryShare, p.Shed.Enabled()
-		}},
+		maxRetryShare},
+}
+
+// longestWait returns how long an open circuit of p waits at most, in seconds, and whether one refuses anything.
+func longestWait(p *abate.Policy) (seconds float64, shown bool) {
+	b := p.CircuitBreaker.WithDefaults()
+	return b.MaxWaitDurationInOpenState.Seconds(), b.Enabled() && b.Mode != breaker.Shadow && b.Mode != breaker.ForcedOpen
+}
+
+// maxRetryShare returns the share of retries above which a gate of p asks callers to stop, and whether it sheds.
+func maxRetryShare(p *inbound.Protection) (share float64, shown bool) {
+	return p.Shed.WithDefaults().MaxRetryShare, p.Shed.Enabled()
+}
+
+// noticeArriving shows the retries that arrive at a gate, while there are any.
+func noticeArriving(to chan<- prometheus.Metric, service string, o *gateObserver, g *inbound.Gate) {
+	p, state := g.Describe(), g.State()
+	if limit, sheds := maxRetryShare(p); sheds && state.Shed.RetryShare > 0 {
+		to <- value(arrivingNoticedDesc, service, state.Shed.RetryShare)
+		noticeTotal(to, service, "arrivals", o.arrived)
+		showLimit(to, service, "max_retry_share", limit)
+	}
 }
 
 // collectThresholds shows the numbers of a policy.

@@ -135,6 +135,8 @@ func (v *vectors) observer(service string) *observer {
 		extra:     v.extra.WithLabelValues(service),
 		endedAll:  v.ended.WithLabelValues(service),
 		failed:    v.failed.WithLabelValues(service),
+		unsent:    prometheus.NewCounter(prometheus.CounterOpts{}),
+		unbidden:  prometheus.NewCounter(prometheus.CounterOpts{}),
 	}
 	for i, class := range classes {
 		o.attempts[i] = v.attempts.WithLabelValues(service, class.String())

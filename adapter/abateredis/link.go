@@ -18,10 +18,20 @@ import (
 // link is the way to one Redis: connections, the guard in front of them, and what the last round trip came to.
 type link struct {
 	config  Config
-	client  redis.UniversalClient // for what goes through the guard
-	holders redis.UniversalClient // for those who hold idempotency keys: see Store.end
+	client  client // for what goes through the guard
+	holders client // for those who hold idempotency keys: see Store.end
 	guard   *abate.Guard
 	lastErr atomic.Pointer[error] // not the fleet's: what was under way to another Redis may end later
+}
+
+// client is what is asked of a client. With redis.UniversalClient in its place, the linker keeps every method of each
+// kind of client, and what they answer with.
+type client interface {
+	redis.Scripter
+	Pipeline() redis.Pipeliner
+	Pipelined(context.Context, func(redis.Pipeliner) error) ([]redis.Cmder, error)
+	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+	Close() error
 }
 
 // dialTimeout is for connecting, which goes on beside the request that asked for it and whose timeout is
@@ -70,9 +80,13 @@ func options(c Config) (*redis.UniversalOptions, error) {
 	}, nil
 }
 
-func dial(options *redis.UniversalOptions) redis.UniversalClient {
-	if !options.IsClusterMode {
-		return redis.NewUniversalClient(options)
+func dial(options *redis.UniversalOptions) client {
+	switch {
+	case options.IsClusterMode:
+	case options.MasterName != "":
+		return redis.NewFailoverClient(options.Failover())
+	default:
+		return redis.NewClient(options.Simple())
 	}
 	o := options.Cluster()
 	// else it asks for the list of all commands before the first one, for up to five seconds

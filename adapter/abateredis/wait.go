@@ -11,7 +11,7 @@ import (
 
 // run runs a script about one key. With Config.Replicas it comes back without an error only when so many replicas have
 // what the script wrote.
-func (l *link) run(ctx context.Context, client redis.UniversalClient, s *redis.Script, key string, args ...any) (
+func (l *link) run(ctx context.Context, client client, s *redis.Script, key string, args ...any) (
 	any, error) {
 	if l.config.Replicas == 0 {
 		return s.Run(ctx, client, []string{key}, args...).Result()
@@ -43,7 +43,7 @@ func (l *link) run(ctx context.Context, client redis.UniversalClient, s *redis.S
 var errReplicas = errors.New("too few replicas confirmed the write in time")
 
 // runAndWait sends the script and WAIT on one connection: WAIT waits for what its own connection has written.
-func (l *link) runAndWait(ctx context.Context, c redis.UniversalClient, script func(redis.Pipeliner) *redis.Cmd) (
+func (l *link) runAndWait(ctx context.Context, c client, script func(redis.Pipeliner) *redis.Cmd) (
 	any, error) {
 	p := c.Pipeline()
 	ran := script(p)

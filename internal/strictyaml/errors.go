@@ -2,7 +2,7 @@ package strictyaml
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -68,8 +68,8 @@ func (e Errors) Unwrap() []error {
 
 // sorted puts the mistakes in the order of the file.
 func (e Errors) sorted() Errors {
-	slices.SortStableFunc(e, func(a, b Error) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	sort.SliceStable(e, func(i, j int) bool {
+		return cmp.Or(cmp.Compare(e[i].Line, e[j].Line), cmp.Compare(e[i].Col, e[j].Col)) < 0
 	})
 	return e
 }

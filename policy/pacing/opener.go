@@ -35,8 +35,18 @@ const (
 	// longestRefused is how long a round lasts at most while the other side is full. It is there, so that nothing is to
 	// be found out but that somebody has left.
 	longestRefused = 2 * time.Second
-	// slowly times what an attempt usually takes is slow: noise stays below it, an overload does not.
+	// slowly times what an attempt usually takes is slow: noise stays below it, an overload does not. The first success
+	// after an outage says anew what is usual: one at a time, on a server that may have become slower by other causes.
 	slowly = 4
+	// wholeRounds is how many rounds after the first last as long as they should, whoever waits: by then all instances
+	// of a fleet have noticed and have a connection. Without it a fleet that shares few places loses some of them to
+	// those who were first; with two, hundreds of callers wait in front of three connections for as long again.
+	wholeRounds = 1
+	// waitsLong is how long somebody has waited if connections are too few: longer than one that is handed from caller
+	// to caller lets anybody wait, if it can carry them.
+	waitsLong = 100 * time.Millisecond
+	// always is more rounds than there will be.
+	always = math.MaxInt
 )
 
 // Opener is the adaptive pace: it decides how many attempts may begin, by what became of those before. Until something
@@ -44,7 +54,9 @@ const (
 // for each that succeeded without being slow, so that their number doubles from round to round. A refusal for load
 // halves it; a failure makes it one, and the rounds longer. How long the rounds are while the other side comes back
 // follows from how long it was away: half of that, since it takes the other instances of a fleet as long to notice.
-// Once nobody has had to wait for two rounds the Opener looks on again.
+// After two of those, rounds are a tenth of a second while somebody waits for long: a slow success makes the next one
+// as long as before, a refusal all until the next outage. Once nobody has had to wait for two rounds the Opener looks
+// on again.
 //
 // All methods may be called from many goroutines at once. Times are durations since any fixed origin, the same for all
 // calls. Make one with NewOpener.
@@ -62,7 +74,9 @@ type Opener struct {
 	until   time.Duration // when it ends; from if that is not drawn yet
 	cut     time.Duration // attempts that began before are part of a failure that is known already
 	waited  time.Duration // when somebody last had to wait
-	usual   time.Duration // what a success takes, smoothed; 0 until there was one
+	need    bool          // somebody who has waited for long has asked in this round
+	whole   int           // rounds from the next on that last as long as they should, whoever waits
+	usual   time.Duration // what a success takes, smoothed, since the last outage; 0 until there was one
 	proven  time.Duration // when the last success arrived, long ago if there was none
 }
 
@@ -76,6 +90,7 @@ func NewOpener() *Opener { return &Opener{proven: math.MinInt64} }
 func (o *Opener) Enter(now, since time.Duration, draw uint64, probe bool) (wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.need = o.need || minus(now, since) >= waitsLong
 	switch o.turn(now, draw); {
 	case !o.steers:
 		if o.out >= unproven && now-since < briefly && minus(now, o.proven) > firstRound {
@@ -92,8 +107,8 @@ func (o *Opener) Enter(now, since time.Duration, draw uint64, probe bool) (wait 
 }
 
 // length draws how long a round lasts: between three and five quarters of what it should.
-func (o *Opener) length(draw uint64) time.Duration {
-	return 1 + time.Duration(float64(o.round)*(0.75+0.5*unit(draw)))
+func length(round time.Duration, draw uint64) time.Duration {
+	return 1 + time.Duration(float64(round)*(0.75+0.5*unit(draw)))
 }
 
 // next is when the next attempt of the round may begin: they are spread over it evenly.
@@ -107,7 +122,7 @@ func (o *Opener) turn(now time.Duration, draw uint64) {
 		return
 	}
 	if o.until == o.from { // drawn here, so that instances that failed together do not ask together
-		o.until = o.from + o.length(draw)
+		o.until = o.from + length(o.round, draw)
 	}
 	if now < o.until {
 		return
@@ -116,8 +131,13 @@ func (o *Opener) turn(now time.Duration, draw uint64) {
 		o.steers = false
 		return
 	}
+	round := o.round
+	if o.whole == 0 && o.need && !o.failing {
+		round = min(round, firstRound)
+	}
+	o.whole, o.need = max(o.whole-1, 0), false
 	o.from, o.begun, o.allowed = now, 0, o.limit
-	o.until = now + o.length(draw)
+	o.until = now + length(round, draw)
 }
 
 // again is when whoever cannot begin now should ask again: at the end of the round, or when one of those on their way
@@ -150,16 +170,22 @@ func (o *Opener) Leave(now, began time.Duration, r Result) {
 
 func (o *Opener) opened(now, took time.Duration) {
 	o.proven = now
+	if o.failing { // what was usual before the outage may not be so after it, and one at a time overloads nobody
+		o.usual = 0
+	}
 	slow := o.usual > 0 && took > slowly*o.usual+shortest
 	if o.usual == 0 {
 		o.usual = max(took, 1)
 	}
 	o.usual += (took - o.usual) / 8
 	if o.failing {
-		o.failing, o.limit, o.waited = false, 1, now
+		o.failing, o.limit, o.waited, o.whole = false, 1, now, wholeRounds
 		o.begin(now, min(max(minus(now, o.since)/2, shortest), longestFailing), 1)
 	}
-	if o.steers && !slow && o.limit < 1<<20 {
+	switch {
+	case slow:
+		o.whole = max(o.whole, 1)
+	case o.steers && o.limit < 1<<20:
 		o.limit++
 	}
 }
@@ -176,6 +202,7 @@ func (o *Opener) failed(now, began time.Duration) {
 }
 
 func (o *Opener) refused(now, began time.Duration) {
+	o.whole = always
 	switch {
 	case !o.steers || o.failing: // that it is full is a sign of life
 		o.limit = max((o.out+1)/2, 1)
@@ -210,7 +237,7 @@ func (o *Opener) Restart(now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.steers || o.failing {
-		o.steers, o.failing, o.limit, o.waited = true, false, 1, now
+		o.steers, o.failing, o.limit, o.waited, o.whole = true, false, 1, now, wholeRounds
 		o.begin(now, longestFailing, 0)
 	}
 }
@@ -224,7 +251,11 @@ func (o *Opener) State(now time.Duration) State {
 	}
 	s := State{AtOnce: o.limit}
 	if o.begun >= o.allowed {
-		s.Wait = max(max(o.until, o.from+o.round)-now, 0)
+		until := o.until
+		if until == o.from { // not drawn yet
+			until += o.round
+		}
+		s.Wait = max(until-now, 0)
 	}
 	return s
 }

@@ -51,8 +51,9 @@ func TestBeforeAFailureCallersWaitAMomentForWordOfTheFirstTwo(t *testing.T) {
 	}
 }
 
-// After an outage of two seconds a round is one second.
-func TestAfterAnOutageEachRoundHasTwiceAsMany(t *testing.T) {
+// back is an Opener after an outage of two seconds: a round is one second.
+func back(t *testing.T) *pacing.Opener {
+	t.Helper()
 	o := pacing.NewOpener()
 	o.Enter(0, 0, middle, false)
 	o.Leave(0, 0, pacing.Failed)
@@ -66,18 +67,113 @@ func TestAfterAnOutageEachRoundHasTwiceAsMany(t *testing.T) {
 		t.Errorf("%d begin beside the probe", n)
 	}
 	o.Leave(2*s, 2*s-10*ms, pacing.Opened)
-	for i, want := range []int{0, 2, 4, 8} {
-		began, n := 2*s+time.Duration(i)*s+50*ms, 0
-		for now := began; now < began+s; now += 10 * ms {
-			got := begins(o, now, 100)
-			for range got {
-				o.Leave(now, now-10*ms, pacing.Opened)
-			}
-			n += got
+	return o
+}
+
+// during is how many begin from then on until then, of callers who have waited for so long, if all of them succeed.
+func during(o *pacing.Opener, from, until, waited time.Duration) (n int) {
+	for now := from; now < until; now += 10 * ms {
+		got := 0
+		for got < 100 && o.Enter(now, now-waited, middle, false) == 0 {
+			got++
 		}
-		if n < want || n > want+want/2+1 {
+		for range got {
+			o.Leave(now, now-10*ms, pacing.Opened)
+		}
+		n += got
+	}
+	return n
+}
+
+func TestAfterAnOutageEachRoundHasTwiceAsMany(t *testing.T) {
+	o := back(t)
+	for i, want := range []int{0, 2, 4, 8} {
+		began := 2*s + time.Duration(i)*s + 50*ms
+		if n := during(o, began, began+s, 50*ms); n < want || n > want+want/2+1 {
 			t.Errorf("round %d: %d begin, want about %d", i, n, want)
 		}
+	}
+}
+
+// Two rounds are for the other instances of a fleet. Who still waits then waits for too few connections.
+func TestWhoWaitsForLongHasRoundsOfATenthOfASecondAfterTwoWholeOnes(t *testing.T) {
+	o := back(t)
+	for i, want := range []int{0, 2} {
+		began := 2*s + time.Duration(i)*s + 10*ms
+		if n := during(o, began, began+990*ms, time.Hour); n != want {
+			t.Errorf("round %d: %d begin, want %d", i, n, want)
+		}
+	}
+	if n := during(o, 4*s+10*ms, 4*s+400*ms, time.Hour); n < 4+8+16 {
+		t.Errorf("%d begin in the 400 ms after two rounds, want 4, 8 and 16", n)
+	}
+}
+
+func TestARefusalMakesRoundsAsLongAsBefore(t *testing.T) {
+	o := back(t)
+	during(o, 2*s+10*ms, 4*s, time.Hour)
+	o.Enter(4*s+10*ms, 0, middle, false)
+	o.Leave(4*s+20*ms, 4*s+10*ms, pacing.Refused)
+	if n := during(o, 4*s+30*ms, 5*s, time.Hour); n != 0 {
+		t.Errorf("%d begin in the second after a refusal", n)
+	}
+	if n := during(o, 5*s, 6*s, time.Hour); n < 1 || n > 3 {
+		t.Errorf("%d begin in the second after that, want 1 or 2", n)
+	}
+}
+
+func TestASlowSuccessMakesTheNextRoundAsLongAsBefore(t *testing.T) {
+	o := back(t)
+	during(o, 2*s+10*ms, 4*s, time.Hour)
+	o.Enter(4*s+10*ms, 0, middle, false)
+	o.Leave(4*s+20*ms, 2*s, pacing.Opened) // took two seconds
+	if n := during(o, 4*s+30*ms, 5*s+100*ms, time.Hour); n > 12 {
+		t.Errorf("%d begin in the second after a slow success, want 4 and 8 at most", n)
+	}
+}
+
+func TestStateSaysWhenAShortRoundIsOver(t *testing.T) {
+	o := back(t)
+	during(o, 2*s+10*ms, 4*s+10*ms, time.Hour)
+	for now := 4*s + 10*ms; now < 4*s+300*ms; now += 10 * ms {
+		during(o, now, now+1, time.Hour)
+		if got := o.State(now); got.Wait > 100*ms {
+			t.Fatalf("%+v, want at most a tenth of a second", got)
+		}
+	}
+}
+
+func TestOnceNobodyWaitsForLongRoundsAreAsLongAsBefore(t *testing.T) {
+	o := back(t)
+	during(o, 2*s+10*ms, 4*s+150*ms, time.Hour)
+	during(o, 4*s+150*ms, 4*s+350*ms, 50*ms)
+	if n := during(o, 4*s+350*ms, 5*s+100*ms, 50*ms); n > 32 {
+		t.Errorf("%d begin in most of a whole round, want 32 at most", n)
+	}
+}
+
+// A server that has restarted on a busy machine takes ten times as long for every connection as before, however few are
+// opened: that is not the work of those who open them.
+func TestAServerThatComesBackSlowerIsNotTakenForOverloaded(t *testing.T) {
+	o := pacing.NewOpener()
+	o.Enter(0, 0, middle, false)
+	o.Leave(5*ms, 0, pacing.Opened)
+	o.Enter(s, s, middle, false)
+	o.Leave(s, s, pacing.Failed)
+	if o.Enter(3*s-50*ms, 0, middle, false) != 0 {
+		t.Fatal("no probe after two seconds")
+	}
+	o.Leave(3*s, 3*s-50*ms, pacing.Opened)
+	n := 0
+	for now := 3 * s; now < 7*s; now += 50 * ms {
+		got := begins(o, now, 100)
+		for range got {
+			o.Leave(now+50*ms, now, pacing.Opened)
+		}
+		n += got
+	}
+	if n < 12 {
+		t.Errorf("%d connections are opened in four rounds, want 2 and 4 and 8", n)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"sort"
 	"time"
 )
 
@@ -54,7 +55,9 @@ type Endpoint struct {
 }
 
 // compare is the order of a list: that of the addresses, so that two answers with the same addresses are the same.
-func compare(a, b Endpoint) int { return cmp.Compare(a.Addr, b.Addr) }
+func order(list []Endpoint) {
+	sort.SliceStable(list, func(i, j int) bool { return list[i].Addr < list[j].Addr })
+}
 
 // Status is what a Watcher knows of its own work, for pages and metrics.
 type Status struct {

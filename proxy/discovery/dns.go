@@ -160,7 +160,7 @@ func ofFirstPriority(records []*net.SRV, found map[string][]netip.Addr) (list []
 				Weight: share(int(r.Weight), heaviest)})
 		}
 	}
-	slices.SortStableFunc(list, compare)
+	order(list)
 	return slices.CompactFunc(list, func(a, b Endpoint) bool { return a.Addr == b.Addr })
 }
 

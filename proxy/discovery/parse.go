@@ -56,7 +56,7 @@ func Parse(data []byte) ([]Endpoint, error) {
 	if len(list) == 0 {
 		return nil, errEmpty
 	}
-	slices.SortStableFunc(list, compare)
+	order(list)
 	return slices.CompactFunc(list, func(a, b Endpoint) bool { return a.Addr == b.Addr }), nil
 }
 

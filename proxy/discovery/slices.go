@@ -101,7 +101,7 @@ func plainList(all []member) []Endpoint {
 	for i := range all {
 		list[i] = all[i].Endpoint
 	}
-	slices.SortStableFunc(list, compare)
+	order(list)
 	return slices.CompactFunc(list, func(a, b Endpoint) bool { return a.Addr == b.Addr })
 }
 

@@ -115,7 +115,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (w *Watcher) tell(list []Endpoint, err error) {
 	if err == nil {
 		list = slices.Clone(list)
-		slices.SortStableFunc(list, compare)
+		order(list)
 	}
 	changed, said := w.note(list, err)
 	first := false

@@ -87,7 +87,7 @@ func postgresAway(t *testing.T, server *postgres.Server, d time.Duration, plain,
 	t.Helper()
 	var up atomic.Int64
 	stop := make(chan struct{})
-	wait := load(stop, "queries", 150, &up, plain, guarded)
+	wait := load(stop, "queries", queriesPerSecond, &up, plain, guarded)
 	pass(t, time.Second)
 	server.Stop()
 	plain.dials.Store(0)
@@ -179,9 +179,7 @@ func TestAServerThatTakesNoWritesCostsNoReads(t *testing.T) {
 	reads()
 	writes()
 	compare(t, plain, guarded, "reads", 2)
-	// Both sides come at random: each has about 240 writes in these 12 s, and the difference of the two a standard
-	// deviation of 22.
-	compare(t, writers[0], writers[1], "writes", 90)
+	compare(t, writers[0], writers[1], "writes", 15)
 	if writers[1].failed["writes"] < 100 {
 		t.Errorf("only %d writes were refused: the server took some", writers[1].failed["writes"])
 	}

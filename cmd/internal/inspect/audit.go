@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -45,7 +44,7 @@ with calls: and services: (see docs/audit.md).
   --assume NAME=VALUE     istio=1.23: whose defaults hold; implementation=istio, envoy-gateway or consul: what
                           serves routes of the Gateway API; app=propagate: an application whose call
                           failed answers as the call did. May be given several times
-  --max-amplification N   attempts that one request may become; more is an error (default 10)
+  --max-amplification N   attempts that one request may become; more is an error (at least 1, default 10)
   --fail-on SEVERITY      error, warning, note or never: what makes the exit code 1 (default error)
   --baseline FILE         findings in it do not fail; --write-baseline writes it
   --write-baseline
@@ -138,11 +137,11 @@ func (o *auditOptions) define() *flag.FlagSet {
 	f.StringVar(&o.markdown, "markdown", "", "")
 	f.StringVar(&o.gitlab, "gitlab", "", "")
 	f.Var(&o.assume, "assume", "")
-	f.Float64Var(&o.max, "max-amplification", 0, "")
+	f.Float64Var(&o.max, "max-amplification", 10, "")
 	f.StringVar(&o.failOn, "fail-on", "error", "")
 	f.DurationVar(&o.outage, "outage", 30*time.Second, "")
 	f.StringVar(&o.service, "service", "", "")
-	f.Float64Var(&o.rate, "rate", 0, "")
+	f.Float64Var(&o.rate, "rate", audit.AssumedRate, "")
 	f.Var(&o.fix, "fix", "")
 	f.StringVar(&o.explain, "explain", "", "")
 	return f
@@ -167,9 +166,7 @@ func parse(args []string) (*auditOptions, error) {
 	if o.writeBaseline && o.baseline == "" {
 		o.wrong("--write-baseline needs --baseline FILE, for example --baseline .abate-baseline.json")
 	}
-	if !(o.max >= 0) || !(o.rate >= 0) || math.IsInf(o.rate, 1) || o.outage < time.Second { // NaN is no number either
-		o.wrong("--max-amplification and --rate are numbers and not negative, and --outage is at least 1s")
-	}
+	o.checkNumbers()
 	if all := o.toStdout(); len(all) > 1 {
 		o.wrong("%s all write to standard output, where one document has room; write the others to files",
 			strings.Join(all, ", "))

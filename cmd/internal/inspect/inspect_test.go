@@ -57,7 +57,7 @@ func TestWrongWordsAreAllNamed(t *testing.T) {
 		"--write-baseline", "--fix=all")
 	for _, want := range []string{`"sometimes" is no severity`, "--asume is not a flag", `"istio" is no assumption`,
 		"app=guess", "did you mean nginx?",
-		`"abc" is no version`, "implementation=x is not known", "--outage is at least 1s",
+		`"abc" is no version`, "implementation=x is not known", "is too short; write at least 1s",
 		"--write-baseline needs --baseline", "allowed: --fix, --fix=write",
 		"no path is named", "nothing was read"} {
 		if !strings.Contains(errs, want) {
@@ -204,9 +204,11 @@ func TestAnExportThatIsInterruptedSaysSoAndWritesNothing(t *testing.T) {
 // What is no number would switch the rule off, or keep the simulator busy for ever.
 func TestWhatIsNoNumberIsRefused(t *testing.T) {
 	path := write(t, "calls.yaml", calls)
-	for _, words := range [][]string{{"--max-amplification", "NaN"}, {"--rate", "NaN"}, {"--rate", "+Inf"}} {
+	for _, words := range [][]string{{"--max-amplification", "NaN"}, {"--max-amplification", "0"},
+		{"--max-amplification", "-3"}, {"--rate", "NaN"}, {"--rate", "+Inf"}, {"--rate", "0"}, {"--rate", "-1"},
+		{"--outage", "0s"}} {
 		if code, out, errs := run(inspect.AuditCommand, append(words, path)...); code != 2 || out != "" ||
-			!strings.Contains(errs, "are numbers") {
+			!strings.Contains(errs, words[0]+": ") || !strings.Contains(errs, "; write ") {
 			t.Errorf("%v: exit code %d, %s\n%s", words, code, errs, out)
 		}
 	}

@@ -83,7 +83,10 @@ func knownMetrics(t testing.TB) []string {
 		}
 	}
 	return append(m.names, "abate_policy_info", "abate_config_last_reload_successful",
-		"abate_config_last_reload_success_timestamp_seconds") // of the proxy: TestThePolicyInForceIsOnTheMetrics
+		"abate_config_last_reload_success_timestamp_seconds", // of the proxy: TestThePolicyInForceIsOnTheMetrics
+		"abate_proxy_discovery_up", "abate_proxy_discovery_endpoints", "abate_proxy_discovery_last_change_timestamp_seconds",
+		"abate_proxy_endpoints_none_well", "abate_proxy_endpoints_unhealthy", "abate_proxy_health_checks_total",
+		"abate_proxy_certificate_expiry_timestamp_seconds", "abate_proxy_certificate_start_timestamp_seconds")
 }
 
 // namedMetrics are words that can only be metrics of ours.

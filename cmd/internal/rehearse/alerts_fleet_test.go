@@ -119,9 +119,10 @@ func podFile(pod, hash, info, good string) []inputSeries {
 func TestAFailedReloadAndPoliciesThatDifferAreTickets(t *testing.T) {
 	const hour = 240 // scrapes
 	of := func(parts ...[]inputSeries) []inputSeries { return slices.Concat(parts...) }
-	program := `group by (job, namespace) (ALERTS{alertstate="firing", alertname="%s", severity="warning"})`
-	asked := func(alert, at string, fires bool) exprTest {
-		x := exprTest{Expr: fmt.Sprintf(program, alert), At: at}
+	program := `group by (job, namespace) (ALERTS{alertstate="firing", alertname="PolicyNotInForce", why="%s", ` +
+		`severity="warning"})`
+	asked := func(why, at string, fires bool) exprTest {
+		x := exprTest{Expr: fmt.Sprintf(program, why), At: at}
 		if fires {
 			x.Samples = []sample{{`{job="shop", namespace="prod"}`, 1}}
 		}
@@ -136,12 +137,12 @@ func TestAFailedReloadAndPoliciesThatDifferAreTickets(t *testing.T) {
 	rulesHold(t, rulesOf(t, everyAlertPolicy),
 		ruleTest{Name: "a file with a mistake", Series: of(podFile("a", "x", "1x240", "1x40 0x80 1x120"),
 			podFile("b", "x", "1x240", "1x240")), Exprs: []exprTest{
-			asked("PolicyReloadFailed", "15m", false), asked("PolicyReloadFailed", "15m30s", true),
-			noAlertBut(time.Hour, "PolicyReloadFailed"), asked("PolicyReloadFailed", "31m", false)}},
+			asked("mistakes", "14m", false), asked("mistakes", "16m", true), asked("differ", "29m", false),
+			noAlertBut(time.Hour, "PolicyNotInForce"), asked("mistakes", "31m", false)}},
 		ruleTest{Name: "a pod that did not get the new file", Series: of(podFile("a", "old", "1x240", "1x240"),
 			podFile("b", "old", "1x40 stale", "1x40 stale"), podFile("b", "new", "_x41 1x200", "_x41 1x200")), Exprs: []exprTest{
-			asked("PoliciesDiffer", "40m", false), asked("PoliciesDiffer", "41m", true),
-			noAlertBut(time.Hour, "PoliciesDiffer")}},
+			asked("differ", "39m", false), asked("differ", "42m", true), asked("mistakes", "42m", false),
+			noAlertBut(time.Hour, "PolicyNotInForce")}},
 		ruleTest{Name: "a roll-out of twenty minutes", Series: of(rolling...), Exprs: []exprTest{noAlert(time.Hour)}})
 }
 

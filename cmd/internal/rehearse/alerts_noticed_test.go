@@ -28,13 +28,19 @@ var (
 	shedTells    = []string{"abate_requests_shed_total", "abate_critical_requests_shed_total"}
 	tellings     = map[string]telling{
 		"abate_first_attempts_total": {"first_attempts", extraTells}, "abate_extra_attempts_total": {"extra_attempts",
-			extraTells}, "abate_retries_total": {"retries", extraTells},
+			extraTells},
 		"abate_calls_ended_total": {"calls", failureTells}, "abate_calls_failed_total": {"failed_calls", failureTells},
 		"abate_call_refusals_total": {"", []string{"abate_call_refusals_total"}}, // of: the reason
 		"abate_requests_shed_total": {"shed", shedTells}, "abate_critical_requests_arrived_total": {"critical_arrivals",
 			shedTells}, "abate_critical_requests_shed_total": {"critical_shed", shedTells},
 	}
 )
+
+// noticedLimits are where alerts begin that abateprom shows beside what they are compared with.
+var noticedLimits = map[string]string{
+	"abate_policy_circuit_breaker_max_wait_seconds": "circuit_wait",
+	"abate_policy_shed_max_retry_share":             "max_retry_share",
+}
 
 // noticed adds to series what abateprom shows beside them while there is something to notice; simulated programs have
 // shown their counters themselves.
@@ -53,9 +59,20 @@ func noticed(t testing.TB, series []inputSeries) []inputSeries {
 			twin = strings.Replace(twin, "abate_override", "abate_noticed_override", 1)
 			all = append(all, inputSeries{twin + "{" + labels + "}", onlyOnes(values[s.Series])})
 		}
+		if policy := noticedLimits[name]; policy != "" {
+			all = append(all, inputSeries{fmt.Sprintf("abate_noticed_policy{%s, of=%q}", labels, policy), s.Values})
+		}
+		if name == "abate_arriving_retry_ratio" {
+			all = append(all, inputSeries{"abate_noticed_arriving_retry_ratio{" + labels + "}", s.Values},
+				inputSeries{"abate_noticed_total{" + labels + `, of="arrivals"}`,
+					strings.Join(values["abate_requests_arrived_total{"+labels+"}"], " ")})
+		}
 		tell, told := tellings[name]
 		if shown || !told {
 			continue
+		}
+		if _, circuit := values["abate_circuit_breaker_open{"+labels+"}"]; circuit && tell.of == "calls" {
+			tell.tells = []string{name} // an open circuit shows whether it is called
 		}
 		var growing [][]string
 		for _, other := range tell.tells {
@@ -70,8 +87,19 @@ func noticed(t testing.TB, series []inputSeries) []inputSeries {
 			many := strings.Replace(labels, `of="extra_attempts"`, `of="many_extra_attempts"`, 1)
 			all[len(all)-1].Series = "abate_noticed_total{" + many + "}"
 		}
-		if name == "abate_extra_attempts_total" {
-			all = append(all, inputSeries{"abate_noticed_total{" + labels + "}", telltale})
+		if name == "abate_extra_attempts_total" { // all are hedges, but for those that are retries
+			others := minus(values[s.Series], values["abate_retries_total{"+strings.Split(labels, ", of=")[0]+"}"])
+			all = append(all, inputSeries{"abate_noticed_total{" + labels + "}", telltale}, inputSeries{"abate_noticed_total{" +
+				strings.Replace(labels, `of="extra_attempts"`, `of="extra_but_retries"`, 1) + "}", whileGrowing(others, growing)})
+		}
+		if name == "abate_calls_ended_total" {
+			unsent := minus(values[s.Series], values["abate_first_attempts_total{"+strings.Split(labels, ", of=")[0]+"}"])
+			all = append(all, inputSeries{"abate_noticed_total{" +
+				strings.Replace(labels, `of="calls"`, `of="unsent_calls"`, 1) + "}", whileGrowing(unsent, growing)})
+		}
+		if name == "abate_calls_failed_total" { // for instances of which most calls fail
+			many := strings.Replace(labels, `of="failed_calls"`, `of="many_failed_calls"`, 1)
+			all = append(all, inputSeries{"abate_noticed_total{" + many + "}", telltale})
 		}
 	}
 	return noticedPolicies(all)
@@ -101,14 +129,16 @@ func noticedPolicies(series []inputSeries) []inputSeries {
 			v, _ := strconv.ParseFloat(value[0], 64)
 			numbers[otherLabels(s.Series)+of] = v
 		}
-		shown[otherLabels(s.Series)] = shown[otherLabels(s.Series)] || name == "abate_noticed_policy"
+		shown[otherLabels(s.Series)] = shown[otherLabels(s.Series)] || name == "abate_noticed_policy" &&
+			strings.Contains(s.Series, `of="bank"`)
 		if strings.HasPrefix(s.Series, first) {
 			most[otherLabels(s.Series)] = s
 		}
 	}
 	all := slices.DeleteFunc(slices.Clone(series), func(s inputSeries) bool {
 		_, policy := most[otherLabels(s.Series)]
-		return policy && strings.HasPrefix(s.Series, "abate_noticed_policy{")
+		return policy && strings.HasPrefix(s.Series, "abate_noticed_policy{") &&
+			!strings.Contains(s.Series, "circuit_wait") && !strings.Contains(s.Series, "max_retry_share")
 	})
 	for _, s := range series {
 		labels, usual := otherLabels(s.Series), abate.DefaultPolicy()
@@ -151,6 +181,21 @@ func limitSeries(labels, values string, l budget.Limits) (all []inputSeries) {
 		all = append(all, inputSeries{fmt.Sprintf("abate_noticed_policy{%s,of=%q}", labels, of), strings.Join(shown, " ")})
 	}
 	return all
+}
+
+// minus is what values are more than others; what is not there is 0.
+func minus(values, others []string) []string {
+	out := slices.Clone(values)
+	for i, v := range values {
+		if i < len(others) {
+			all, err1 := strconv.ParseFloat(v, 64)
+			some, err2 := strconv.ParseFloat(others[i], 64)
+			if err1 == nil && err2 == nil {
+				out[i] = strconv.FormatFloat(max(all-some, 0), 'g', -1, 64)
+			}
+		}
+	}
+	return out
 }
 
 // onlyOnes leaves out what is 0.

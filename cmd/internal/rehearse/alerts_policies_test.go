@@ -150,17 +150,23 @@ func TestThresholdsFollowFromThePolicy(t *testing.T) {
 		{"one that refuses nothing", "{circuitBreaker: {mode: shadow}}", 0.11, 1.555, ten, 0.8 * 0.1 / 1.1, none},
 		{"one that is forced", "{circuitBreaker: {mode: forcedOpen}}", 0.11, 1.555, ten, 0.8 * 0.1 / 1.1, none},
 	} {
+		open := "1x8"
+		if math.IsNaN(c.waits) {
+			open = "0x8"
+		}
 		series := append(policySeries(t, "services: {s: "+c.policy+"}", 2*time.Minute, `job="shop"`),
 			inputSeries{`abate_attempts_running{service="s", job="shop"}`, "0x8"},
-			inputSeries{`abate_circuit_breaker_open{service="s", job="shop"}`, "0x8"},
+			inputSeries{`abate_circuit_breaker_open{service="s", job="shop"}`, open},
 			inputSeries{`abate_calls_ended_total{service="s", job="shop"}`, "0+9x8"})
 		var exprs []exprTest
-		for of, want := range map[string]float64{"extra_attempts": c.extra, "storm": c.storm, "few": c.few,
-			"retries": c.retries, "circuit_due": c.waits + 60 - 120} { // a window, but for what the alert waits itself
-			x := exprTest{At: "60s", Expr: fmt.Sprintf(`round(sum by (service) (abate:threshold{of=%q}), 0.0001)`, of)}
-			if of == "circuit_due" {
-				want += 60 // the time now
-			}
+		for which, want := range map[string]float64{
+			`abate:service{of="allowed_extra_attempts"}`: c.extra, `abate:service{of="storm"}`: c.storm,
+			`abate:ratio{of="few"}`: c.few, `abate:service{of="allowed_retries"}`: c.retries,
+			// a window, but for what the alert waits itself, from the last time at which the circuit was not seen to be open
+			// and called, which takes two scrapes
+			`abate:ratio{of="circuit_due"}`: c.waits + 60 - 120 + 15,
+		} {
+			x := exprTest{At: "60s", Expr: "round(sum by (service) (" + which + "), 0.0001)"}
 			if !math.IsNaN(want) {
 				x.Samples = []sample{{`{service="s"}`, math.Round(want*1e4) / 1e4}}
 			}

@@ -40,7 +40,7 @@ func realPrometheus(t testing.TB, target, rules string, scrape time.Duration) st
 }
 
 // prometheusUnder starts a Prometheus with a configuration, and returns its address and the file with that.
-func prometheusUnder(t testing.TB, config string) (address, file string) {
+func prometheusUnder(t testing.TB, config string, flags ...string) (address, file string) {
 	t.Helper()
 	dir, address := t.TempDir(), clitest.FreeAddress(t)
 	file = filepath.Join(dir, "prometheus.yaml")
@@ -48,9 +48,9 @@ func prometheusUnder(t testing.TB, config string) (address, file string) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	server := exec.Command(needs.Program(t, "prometheus"), "--config.file="+file,
-		"--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--storage.tsdb.retention.time=1h", "--web.listen-address="+address, "--log.level=warn", "--web.enable-lifecycle")
+	server := exec.Command(needs.Program(t, "prometheus"), append([]string{"--config.file=" + file,
+		"--storage.tsdb.path=" + filepath.Join(dir, "data"), "--storage.tsdb.retention.time=1h", "--web.listen-address=" +
+			address, "--log.level=warn", "--web.enable-lifecycle"}, flags...)...)
 	server.Stdout, server.Stderr = &said, &said
 	if err := server.Start(); err != nil {
 		t.Fatal(err)

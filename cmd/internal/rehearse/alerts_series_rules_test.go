@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/internal/needs"
 )
 
@@ -195,7 +196,7 @@ func TestANewServiceHasNoSpikeUntilHalfAnHourOfItIsKnown(t *testing.T) {
 	}
 	rules, spike := rulesOf(t, "services: {payment-service: {maxRetries: 0}}"), "ConcurrencySpike"
 	again := attempts("5x199 _x199 5x19 90x200")
-	rulesHold(t, rules, // four scrapes are a minute
+	rulesHoldHoweverOften(t, rules, // four scrapes are a minute
 		ruleTest{
 			Name: "it is rolled out slowly", Series: attempts("1x27 90x400"), Exprs: []exprTest{noAlert(80 * time.Minute)},
 		},
@@ -221,8 +222,8 @@ func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *
 			inputSeries{`abate_calls_failed_total` + labels + `}`, refused})
 	}
 	asked := func(at time.Duration, jobs ...string) exprTest {
-		x := exprTest{Expr: `count by (job) (ALERTS{alertstate="firing", alertname="CircuitForcedOpen", severity="` + warn +
-			`"})`, At: prometheusTime(at)}
+		x := exprTest{Expr: `count by (job) (ALERTS{alertstate="firing", alertname="OverrideInForce", by="policy", ` +
+			`severity="` + warn + `"})`, At: prometheusTime(at)}
 		for _, job := range jobs {
 			x.Samples = append(x.Samples, sample{`{job="` + job + `"}`, 1})
 		}
@@ -230,7 +231,7 @@ func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *
 	}
 	const first, second = 4 * time.Hour, 4*time.Hour + 30*time.Minute
 	// a job that calls for the first time after half an hour
-	halfHourly := "1x119 2x119 3x119 4x119 5x119 6x119 7x119 8x119 9x119 10x119"
+	halfHourly := "0x119 1x119 2x119 3x119 4x119 5x119 6x119 7x119 8x119 9x119"
 	const forcedOpen = "{maxRetries: 0, circuitBreaker: {mode: forcedOpen}}"
 	forced := slices.Concat(open("legacy-service", "shop", forcedOpen, "0x1200", "0+10x1200"),
 		open("legacy-service", "cron", forcedOpen, "0x1200", halfHourly),
@@ -239,7 +240,7 @@ func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *
 		ruleTest{Name: "forced open", Series: forced,
 			Exprs: []exprTest{noAlert(first - time.Second), asked(first+late, "shop"),
 				asked(second-time.Second, "shop"), asked(second+late, "shop", "cron"),
-				noAlertBut(second+late, "CircuitForcedOpen")}},
+				noAlertBut(second+late, "OverrideInForce")}},
 		ruleTest{Name: "another one", Series: open("payment-service", "shop", "{maxRetries: 0}", "1x1200", "0+10x1200"),
 			Exprs: append(firstFires("CircuitBreakerOpen", pager, 2*time.Minute, 2*time.Minute+late),
 				noAlertBut(30*time.Minute, "CircuitBreakerOpen"))})
@@ -399,16 +400,15 @@ func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
 
 // Before the thresholds were metrics, 200 services were 1,631 rules of 1.24 MB, and no ConfigMap held them.
 func TestRulesForTwoHundredServicesFitAndPromtoolAcceptsThem(t *testing.T) {
-	var policy strings.Builder
-	policy.WriteString("services:\n")
-	for i := range 200 {
-		fmt.Fprintf(&policy, "  service-%d: {maxRetries: %d, retryBudget: {ratio: 0.%d}, timeout: %ds}\n", i, i%5, 1+i%9,
-			1+i%7)
+	root := filepath.Join("..", "..", "..")
+	const named = "examples/200-services.yaml"
+	const command = "go run ./cmd/abate export prometheus-rules --for " + named + " | promtool check rules /dev/stdin"
+	page, err := os.ReadFile(filepath.Join(root, "deploy", "prometheus", "README.md"))
+	if err != nil || !strings.Contains(string(page), command) {
+		t.Errorf("%v: the page does not say %s", err, command)
 	}
-	policy.WriteString("protect:\n  shop: {idempotency: {methods: [POST]}}\n")
-	dir := t.TempDir()
-	file := filepath.Join(dir, "200-services.yaml")
-	if err := os.WriteFile(file, []byte(policy.String()), 0o600); err != nil {
+	file := filepath.Join(root, filepath.FromSlash(named))
+	if policy, err := cli.PolicyFile(file); err != nil || len(policy.Services) != 200 {
 		t.Fatal(err)
 	}
 	code, rules, complaint := runExportCommand("prometheus-rules", "--for", file)
@@ -424,7 +424,7 @@ func TestRulesForTwoHundredServicesFitAndPromtoolAcceptsThem(t *testing.T) {
 	} else if _, err := fmt.Sscan(found, &n); err != nil || n == 0 || n > 20 {
 		t.Errorf("%d rules, %v", n, err)
 	}
-	if code, _, complaint := runExportCommand("prometheus-rules", "--for", filepath.Join(dir, "none.yaml")); code != 1 ||
+	if code, _, complaint := runExportCommand("prometheus-rules", "--for", filepath.Join(root, "none.yaml")); code != 1 ||
 		!strings.Contains(complaint, "none.yaml") {
 		t.Errorf("a file that is not there: exit code %d, %q", code, complaint)
 	}
@@ -458,7 +458,7 @@ func TestAStoreOfKeysThatWillBeFullIsToldLongBefore(t *testing.T) {
 		level(gate("abate_idempotency_retention_seconds", ""), 86400), level(gate("abate_idempotency_max_keys", ""), 200_000),
 	}
 	rules := rulesOf(t, everyAlertPolicy)
-	rulesHold(
+	rulesHoldHoweverOften(
 		t, rules,
 		ruleTest{Name: "soon",
 			Series: append(room, growing(gate("abate_idempotency_total", `, result="run"`), each/8, each, from, to, end)),
@@ -468,7 +468,7 @@ func TestAStoreOfKeysThatWillBeFullIsToldLongBefore(t *testing.T) {
 	for name, series := range map[string]string{"forgotten early": "abate_idempotency_forgotten_total" +
 		`{service="orders", job="orders", instance="a"}`,
 		"refused": gate("abate_idempotency_total", `, result="full"`)} {
-		rulesHold(t, rules, ruleTest{Name: name, Series: append(room, growing(series, 0, 0.1, from, to, end)),
+		rulesHoldHoweverOften(t, rules, ruleTest{Name: name, Series: append(room, growing(series, 0, 0.1, from, to, end)),
 			Exprs: []exprTest{noAlert(from), firing("IdempotencyKeysFull", pager, from+time.Minute),
 				notFiring("IdempotencyKeysFull", pager, to+6*time.Minute)}})
 	}

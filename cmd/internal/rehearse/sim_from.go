@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func from(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&o.service, "service", "", "")
 	f.StringVar(&o.out, "o", cli.ToStdout, "")
 	f.DurationVar(&o.outage, "outage", 30*time.Second, "")
-	f.Float64Var(&o.rate, "rate", 0, "")
+	f.Float64Var(&o.rate, "rate", audit.AssumedRate, "")
 	words, err := cli.ReadFlags(f, args, o.wrong)
 	if err != nil {
 		return written(stderr, say(stdout, simHelp))
@@ -51,8 +52,12 @@ func from(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if o.from == "" {
 		o.wrong("needs a file or a folder, for example --from .")
 	}
-	if o.rate < 0 || o.outage < time.Second {
-		o.wrong("--rate is not negative, and --outage is at least 1s")
+	if !(o.rate > 0) || math.IsInf(o.rate, 1) { // NaN is no number either
+		o.wrong("--rate: %v requests/s cannot be played; write a number above 0, or leave the flag out for %d", o.rate,
+			audit.AssumedRate)
+	}
+	if o.outage < time.Second {
+		o.wrong("--outage: %v is too short; write at least 1s, or leave the flag out for 30s", o.outage)
 	}
 	if len(o.problems) > 0 {
 		for _, p := range o.problems {
