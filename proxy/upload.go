@@ -26,8 +26,8 @@ type upload struct {
 	granted bool
 }
 
-// continueWait is how long a service may think about Expect: 100-continue before the body is sent anyway: it may not
-// know the word (RFC 9110 §10.1.1).
+// continueWait is how long a service may think about Expect: 100-continue at most before the body is sent anyway: it may
+// not know the word (RFC 9110 §10.1.1).
 const continueWait = time.Second
 
 func (b *content) send(to *upstreamConn) *upload {
