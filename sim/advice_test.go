@@ -54,7 +54,7 @@ func advised(t *testing.T, text string, o sim.Options) *sim.VariantResult {
 	return v
 }
 
-// At two thirds of the capacity naive retries collapse. A gate, a breaker or a short queue each let the service come
+// At two thirds of the capacity naive retries collapse. A gate, a breaker or an adaptive pace each let the service come
 // back; what is advised, once it is pasted, passes with seeds that nobody has seen.
 func TestAdviceThatIsPastedPasses(t *testing.T) {
 	if testing.Short() {
@@ -68,7 +68,7 @@ func TestAdviceThatIsPastedPasses(t *testing.T) {
 		r := study(t, read(t, pasted(t, paid, expected, a.YAML)), sim.Options{Seed: 5_000_000})
 		equal(t, "verdict after "+a.Change, r.Verdict, sim.Pass)
 	}
-	for _, want := range []string{"protect pay: ", "pay: circuitBreaker: {", "pay: queue "} {
+	for _, want := range []string{"protect pay: ", "pay: circuitBreaker: {", "pay: pacing: {"} {
 		if !strings.Contains(found, want) {
 			t.Errorf("no advice %q among: %s", want, found)
 		}
