@@ -6,8 +6,8 @@ import (
 	"github.com/abate-go/abate/core"
 )
 
-// handed returns how far the body of a has been handed over, and whether the service has all of it. streams is false for
-// a body that is no stream.
+// handed returns how far the body of a has been handed over, and whether the service has all of it. streams is false
+// for a body that is no stream.
 func handed(a *answer) (h core.Handover, whole, streams bool) {
 	b := a.body
 	switch {

@@ -26,8 +26,8 @@ type upload struct {
 	granted bool
 }
 
-// continueWait is how long a service may think about Expect: 100-continue at most before the body is sent anyway: it may
-// not know the word (RFC 9110 §10.1.1).
+// continueWait is how long a service may think about Expect: 100-continue at most, before the body is sent anyway: it
+// may not know the word (RFC 9110 §10.1.1).
 const continueWait = time.Second
 
 func (b *content) send(to *upstreamConn) *upload {
@@ -38,27 +38,6 @@ func (b *content) send(to *upstreamConn) *upload {
 	}
 	go u.run()
 	return u
-}
-
-// reminder is when the body of a is sent although the service has not asked for it: before the attempt has to end.
-func reminder(a *answer) time.Duration {
-	u := a.body.upload
-	if u == nil || u.granted || a.resp.Status >= 200 {
-		return core.NoDeadline
-	}
-	wait := continueWait
-	if a.patience > 0 {
-		wait = min(wait, a.patience/2)
-	}
-	return later(u.began, wait)
-}
-
-// remind grants what the service has not answered for so long, and tells the client.
-func remind(a *answer, now time.Duration) {
-	if now >= reminder(a) {
-		a.req.client.interim(100, nil)
-		a.body.upload.grant()
-	}
 }
 
 // grant lets the body go. From here on there is something to hand over.

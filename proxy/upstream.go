@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
@@ -188,5 +189,26 @@ func (a *answer) readHead() ([]byte, error) {
 			}
 			return nil, err
 		}
+	}
+}
+
+// reminder is when the body of a is sent although the service has not asked for it: before the attempt has to end.
+func reminder(a *answer) time.Duration {
+	u := a.body.upload
+	if u == nil || u.granted || a.resp.Status >= 200 {
+		return core.NoDeadline
+	}
+	wait := continueWait
+	if a.patience > 0 {
+		wait = min(wait, a.patience/2)
+	}
+	return later(u.began, wait)
+}
+
+// remind grants what the service has not answered for so long, and tells the client.
+func remind(a *answer, now time.Duration) {
+	if now >= reminder(a) {
+		a.req.client.interim(100, nil)
+		a.body.upload.grant()
 	}
 }
