@@ -110,6 +110,7 @@ func TestBadFormsSayWhereAndWhat(t *testing.T) {
 func FuzzFormsAreReadWithoutAPanicAndWrittenTheSame(f *testing.F) {
 	f.Add(shop().YAML())
 	f.Add([]byte("calls: [{from: a, to: b, perRequest: unknown (template)}]"))
+	f.Add([]byte("calls: [{from: a, to: b, layers: [{kind: client, repeats: [{on: [refused]}]}]}]")) // no tries
 	f.Fuzz(func(t *testing.T, data []byte) {
 		form, err := topology.Parse("t.yaml", data)
 		if err != nil {

@@ -98,7 +98,7 @@ type Match struct {
 type Repeat struct {
 	On      []Outcome  `yaml:"on"`
 	Methods Methods    `yaml:"methods,omitempty"` // the zero value is all
-	Tries   Value[int] `yaml:"tries"`             // in all, the first one counted
+	Tries   Value[int] `yaml:"tries,omitempty"`   // in all, the first one counted
 	Word    string     `yaml:"word,omitempty"`    // the format's own word: "gateway-error"
 	At      Position   `yaml:"at,omitempty"`      // where that word stands
 	// Wait is the constant wait before each further try, where this rule has one of its own instead of the layer's
