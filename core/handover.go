@@ -20,7 +20,11 @@ func (h *Handover) Since(now time.Duration) time.Duration {
 	if h.Asks {
 		return now
 	}
-	return min(max(h.Began, h.Moved), now)
+	at := h.Began
+	if h.Moved != 0 { // times may be below zero
+		at = max(at, h.Moved)
+	}
+	return min(at, now)
 }
 
 // Until returns when the attempt ends, as far as can be known now, of a call that ends at end: the dependency has

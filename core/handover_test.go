@@ -32,3 +32,12 @@ func TestWhoseTimeItIsWhileABodyComes(t *testing.T) {
 		}
 	}
 }
+
+// The clock may have begun below zero.
+func TestWhoseTimeItIsBeforeTimeZero(t *testing.T) {
+	const s = time.Second
+	h := core.Handover{Began: -10 * s}
+	if since := h.Since(-5 * s); since != -10*s {
+		t.Errorf("since %v", since)
+	}
+}

@@ -115,7 +115,9 @@ func (u *upload) look() {
 }
 
 // handover is how far the server has the request. mu is held.
-func (u *upload) handover() core.Handover { return core.Handover{Moved: u.since, Asks: u.asks} }
+func (u *upload) handover() core.Handover {
+	return core.Handover{Began: u.since, Moved: u.since, Asks: u.asks}
+}
 
 // rewound says that the base sends body from now on.
 func (u *upload) rewound(body io.Closer) {
