@@ -127,12 +127,16 @@ func writeMixin(o *RulesOptions, _ []ruleGroup) ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, strings.ReplaceAll(header, "# ", "// "), o.As)
 	fmt.Fprintf(&out, mixinHead, number(pageShare), quoted(base), quoted(groups[0].Interval), quoted(groups[1].Interval))
-	for _, field := range []string{"prometheusRules", "prometheusAlerts"} {
-		fmt.Fprintf(&out, "  %s+:: {\n    groups+: [", field)
+	for _, part := range []struct {
+		field, kind string
+		alerts      bool
+	}{{"prometheusRules", "-recording", false}, {"prometheusAlerts", "-alerts", true}} {
+		fmt.Fprintf(&out, "  %s+:: {\n    groups+: [", part.field)
 		for i, g := range groups {
-			alerts := field == "prometheusAlerts"
-			rules := slices.DeleteFunc(slices.Clone(g.Rules), func(r rule) bool { return (r.Alert != "") != alerts })
-			if err := mixinGroup(&out, g.Name, [...]string{"interval", "slowInterval"}[i], alerts, rules); err != nil {
+			g.Name += part.kind
+			g.Interval = [...]string{"$._config.interval", "$._config.slowInterval"}[i]
+			g.Rules = slices.DeleteFunc(slices.Clone(g.Rules), func(r rule) bool { return (r.Alert != "") != part.alerts })
+			if err := mixinGroup(&out, g); err != nil {
 				return nil, err
 			}
 		}
@@ -142,14 +146,10 @@ func writeMixin(o *RulesOptions, _ []ruleGroup) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// mixinGroup writes the recording rules of a group, or its alerts.
-func mixinGroup(out *bytes.Buffer, name, interval string, alerts bool, rules []rule) error {
-	name += "-recording"
-	if alerts {
-		name = strings.TrimSuffix(name, "recording") + "alerts"
-	}
-	fmt.Fprintf(out, "{\n      name: %s,\n      interval: $._config.%s,\n      rules: [\n", quoted(name), interval)
-	for _, r := range rules {
+// mixinGroup writes a group, whose interval is Jsonnet.
+func mixinGroup(out *bytes.Buffer, g ruleGroup) error {
+	fmt.Fprintf(out, "{\n      name: %s,\n      interval: %s,\n      rules: [\n", quoted(g.Name), g.Interval)
+	for _, r := range g.Rules {
 		text, err := mixinRule(r)
 		if err != nil {
 			return err

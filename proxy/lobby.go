@@ -37,7 +37,7 @@ func (l *lobby) init(p *plane) {
 	l.hosts.next, l.hosts.end = make(chan guest), l.idle
 	l.roost.goOn, l.roost.idle = l.hosts.goOn, c.IdleTimeout
 	l.roost.failed = func(err error) {
-		c.Log.Warn("idle clients are waited for one by one from now on, which takes more memory", "error", err)
+		c.Log.Warn("idle clients are waited for one by one until the next start, which takes more memory", "error", err)
 	}
 	l.http2 = h2.Config{
 		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout,

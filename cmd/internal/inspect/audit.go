@@ -166,7 +166,11 @@ func parse(args []string) (*auditOptions, error) {
 	if o.writeBaseline && o.baseline == "" {
 		o.wrong("--write-baseline needs --baseline FILE, for example --baseline .abate-baseline.json")
 	}
-	o.checkNumbers()
+	if !(o.max >= 1) { // NaN is no number either
+		o.wrong("--max-amplification: %v is too few, for a request is one attempt at least; write a number from 1 on, or "+
+			"leave the flag out for 10", o.max)
+	}
+	cli.CheckOutage(o.outage, o.rate, audit.AssumedRate, o.wrong)
 	if all := o.toStdout(); len(all) > 1 {
 		o.wrong("%s all write to standard output, where one document has room; write the others to files",
 			strings.Join(all, ", "))

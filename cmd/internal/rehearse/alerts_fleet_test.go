@@ -134,7 +134,7 @@ func TestAFailedReloadAndPoliciesThatDifferAreTickets(t *testing.T) {
 		rolling = append(rolling, podFile(pod, "old", fmt.Sprintf("1x%d stale", n-1), fmt.Sprintf("1x%d stale", n-1)),
 			podFile(pod, "new", fmt.Sprintf("_x%d 1x%d", n, hour-n), fmt.Sprintf("_x%d 1x%d", n, hour-n)))
 	}
-	rulesHold(t, rulesOf(t, everyAlertPolicy),
+	rulesHoldHoweverOften(t, 4*scraping, rulesOf(t, everyAlertPolicy),
 		ruleTest{Name: "a file with a mistake", Series: of(podFile("a", "x", "1x240", "1x40 0x80 1x120"),
 			podFile("b", "x", "1x240", "1x240")), Exprs: []exprTest{
 			asked("mistakes", "14m", false), asked("mistakes", "16m", true), asked("differ", "29m", false),

@@ -148,11 +148,11 @@ func rulesHold(t testing.TB, rules string, tests ...ruleTest) {
 	}
 }
 
-// rulesHoldHoweverOften wants promtool to agree with all tests, as often as the slow rules are evaluated, and as the
-// others are: an alert of theirs must not count evaluations.
-func rulesHoldHoweverOften(t testing.TB, rules string, tests ...ruleTest) {
+// rulesHoldHoweverOften wants promtool to agree with all tests, whether rules are evaluated at every scrape, at every
+// second and so on, down to seldom: an alert must not count evaluations.
+func rulesHoldHoweverOften(t testing.TB, seldom time.Duration, rules string, tests ...ruleTest) {
 	t.Helper()
-	for _, interval := range []time.Duration{scraping, 4 * scraping} {
+	for interval := scraping; interval <= seldom; interval *= 2 {
 		if said := testRulesEvery(t, interval, rules, tests...); said != "" {
 			t.Errorf("evaluated every %v: %s", interval, said)
 		}

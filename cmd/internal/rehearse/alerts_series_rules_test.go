@@ -196,7 +196,7 @@ func TestANewServiceHasNoSpikeUntilHalfAnHourOfItIsKnown(t *testing.T) {
 	}
 	rules, spike := rulesOf(t, "services: {payment-service: {maxRetries: 0}}"), "ConcurrencySpike"
 	again := attempts("5x199 _x199 5x19 90x200")
-	rulesHoldHoweverOften(t, rules, // four scrapes are a minute
+	rulesHoldHoweverOften(t, 8*scraping, rules, // four scrapes are a minute
 		ruleTest{
 			Name: "it is rolled out slowly", Series: attempts("1x27 90x400"), Exprs: []exprTest{noAlert(80 * time.Minute)},
 		},
@@ -459,7 +459,7 @@ func TestAStoreOfKeysThatWillBeFullIsToldLongBefore(t *testing.T) {
 	}
 	rules := rulesOf(t, everyAlertPolicy)
 	rulesHoldHoweverOften(
-		t, rules,
+		t, 4*scraping, rules,
 		ruleTest{Name: "soon",
 			Series: append(room, growing(gate("abate_idempotency_total", `, result="run"`), each/8, each, from, to, end)),
 			Exprs: []exprTest{noAlert(from), notFiring("IdempotencyKeysFull", warn, from+15*time.Minute),
@@ -468,7 +468,8 @@ func TestAStoreOfKeysThatWillBeFullIsToldLongBefore(t *testing.T) {
 	for name, series := range map[string]string{"forgotten early": "abate_idempotency_forgotten_total" +
 		`{service="orders", job="orders", instance="a"}`,
 		"refused": gate("abate_idempotency_total", `, result="full"`)} {
-		rulesHoldHoweverOften(t, rules, ruleTest{Name: name, Series: append(room, growing(series, 0, 0.1, from, to, end)),
+		rulesHoldHoweverOften(t, 4*scraping, rules, ruleTest{Name: name,
+			Series: append(room, growing(series, 0, 0.1, from, to, end)),
 			Exprs: []exprTest{noAlert(from), firing("IdempotencyKeysFull", pager, from+time.Minute),
 				notFiring("IdempotencyKeysFull", pager, to+6*time.Minute)}})
 	}

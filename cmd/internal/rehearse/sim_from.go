@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strings"
 	"time"
@@ -52,13 +51,7 @@ func from(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if o.from == "" {
 		o.wrong("needs a file or a folder, for example --from .")
 	}
-	if !(o.rate > 0) || math.IsInf(o.rate, 1) { // NaN is no number either
-		o.wrong("--rate: %v requests/s cannot be played; write a number above 0, or leave the flag out for %d", o.rate,
-			audit.AssumedRate)
-	}
-	if o.outage < time.Second {
-		o.wrong("--outage: %v is too short; write at least 1s, or leave the flag out for 30s", o.outage)
-	}
+	cli.CheckOutage(o.outage, o.rate, audit.AssumedRate, o.wrong)
 	if len(o.problems) > 0 {
 		for _, p := range o.problems {
 			fmt.Fprintln(stderr, p)
