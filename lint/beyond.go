@@ -1,11 +1,17 @@
 package lint
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // beyond says, behind what is proved of a service, what one request at the same root can become at most, however the
 // service fails, if that is more.
 func (r *run) beyond(l loudest) string {
 	most := l.r.Proved
+	if math.IsInf(most, 1) {
+		return ""
+	}
 	for _, b := range r.amplified.Bounds {
 		for _, root := range b.Roots {
 			if b.Service != l.b.Service || root.Root != l.r.Root || root.Outside != l.r.Outside {
@@ -17,7 +23,10 @@ func (r *run) beyond(l loudest) string {
 			most = max(most, root.Worst)
 		}
 	}
-	if most > l.r.Proved {
+	switch {
+	case math.IsInf(most, 1):
+		return " (proved; nothing bounds what it may be)"
+	case number(most) != number(l.r.Proved): // as large numbers are written, some are the same
 		return fmt.Sprintf(" (proved; at most %s, however that fails)", number(most))
 	}
 	return ""

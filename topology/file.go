@@ -24,11 +24,39 @@ func Parse(file string, data []byte) (Form, error) {
 func ParseAt(file string, data []byte, place func(line, column int) Position) (Form, error) {
 	var f Form
 	places, errs := form.Decode(file, data, &f)
+	if len(errs) == 0 {
+		errs = f.uncounted(file, places.Place)
+	}
 	fill(reflect.ValueOf(&f).Elem(), "", func(path string) Position { return place(places.Place(path)) })
 	if len(errs) > 0 {
 		return f, errs
 	}
 	return f, nil
+}
+
+// uncounted returns the rules that do not say how many tries there are: they would count as no repeats at all. Only who
+// writes them can know whether that is meant.
+func (f *Form) uncounted(file string, place func(path string) (line, column int)) (errs strictyaml.Errors) {
+	check := func(l *Layer, path string) {
+		for i := range l.Repeats {
+			if r := &l.Repeats[i]; r.Tries.Origin == Absent {
+				field := path + ".repeats[" + strconv.Itoa(i) + "]"
+				line, column := place(field)
+				errs = append(errs, strictyaml.Error{File: file, Line: line, Col: column, Field: field,
+					Problem: "a rule says how many tries there are in all",
+					Fix:     "write for example tries: 3, or tries: unknown"})
+			}
+		}
+	}
+	for i := range f.Calls {
+		for j := range f.Calls[i].Layers {
+			check(&f.Calls[i].Layers[j], "calls["+strconv.Itoa(i)+"].layers["+strconv.Itoa(j)+"]")
+		}
+	}
+	for i := range f.Policies {
+		check(&f.Policies[i].Layer, "policies["+strconv.Itoa(i)+"].layer")
+	}
+	return errs
 }
 
 // located is a Value of any type.

@@ -174,7 +174,7 @@ func (o *Opener) opened(now, took time.Duration) {
 		o.usual = 0
 	}
 	slow := o.usual > 0 && took > slowly*o.usual+shortest
-	if o.usual == 0 {
+	if o.usual == 0 || o.usual > slowly*took+shortest { // what is sent into an outage may wait for its end
 		o.usual = max(took, 1)
 	}
 	o.usual += (took - o.usual) / 8

@@ -177,6 +177,31 @@ func TestAServerThatComesBackSlowerIsNotTakenForOverloaded(t *testing.T) {
 	}
 }
 
+// The first success after an outage may have waited for the outage to end: what was sent into it is sent again after
+// seconds. That is not what a connection takes.
+func TestAFirstSuccessThatWaitedForTheServerDoesNotHideAnOverload(t *testing.T) {
+	o := pacing.NewOpener()
+	o.Enter(0, 0, middle, false)
+	o.Leave(0, 0, pacing.Failed)
+	if o.Enter(200*ms, 0, middle, false) != 0 {
+		t.Fatal("nothing begins after 200 ms")
+	}
+	o.Leave(2*s, 200*ms, pacing.Opened) // 1.8 s
+	if n := during(o, 2*s+10*ms, 4*s, time.Hour); n < 2 {
+		t.Fatalf("%d begin in two rounds", n) // 10 ms each
+	}
+	n := begins(o, 4*s+50*ms, 100)
+	for range n {
+		o.Leave(4*s+550*ms, 4*s+50*ms, pacing.Opened)
+	}
+	if n == 0 {
+		t.Fatal("nothing begins in the third round")
+	}
+	if got := o.State(4*s + 550*ms).AtOnce; got > 4 {
+		t.Errorf("%d at once after %d successes that took 50 times what those before did, want 4", got, n)
+	}
+}
+
 func TestARefusalHalvesAndAFailureLeavesOne(t *testing.T) {
 	o := pacing.NewOpener()
 	begins(o, 0, 16)
