@@ -112,8 +112,8 @@ func TestARuleWithoutTriesIsAMistake(t *testing.T) {
 	for at, text := range map[string]string{
 		"t.yaml:1:60: calls[0].layers[0].repeats[0]": "calls: " +
 			"[{from: a, to: b, layers: [{kind: client, repeats: [{on: [refused]}]}]}]",
-		"policies[0].layer.repeats[1]": "calls: [{from: a, to: b}]\npolicies: [{callees: [b], layer: {kind: client, repeats: [" +
-			"{on: [refused], tries: 2}, {on: [hang]}]}}]",
+		"policies[0].layer.repeats[1]": "calls: [{from: a, to: b}]\npolicies: [{callees: [b], " +
+			"layer: {kind: client, repeats: [{on: [refused], tries: 2}, {on: [hang]}]}}]",
 	} {
 		_, err := topology.Parse("t.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), at) || !strings.Contains(err.Error(), "tries: 3") {
