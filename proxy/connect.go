@@ -33,6 +33,8 @@ func (x *exchange) connect() {
 			"policy file allows CONNECT")
 	case r.Length != 0 && !r.client.multiplexed() || r.Upgrade != nil: // what follows in a stream is the tunnel
 		x.refuseConnect("bad-request", http.StatusBadRequest, "a CONNECT with content, or with an Upgrade, is none")
+	case r.plane.tunnels.isShut():
+		x.refuseConnect(drainingReason, http.StatusServiceUnavailable, noMoreTunnels)
 	case listed && !service.Secure && !r.plane.config.Gateway && r.client.enterTunnel(bytes.Clone(r.Host)):
 		x.reply.status = http.StatusOK
 		x.log(nil)
@@ -83,6 +85,10 @@ func (x *exchange) refuseConnect(why string, status int, detail string) {
 		reason = "bad-request"
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		reason = "upstream-error"
+	case http.StatusServiceUnavailable:
+		if reason = exhaustedReason; why == drainingReason {
+			reason = why
+		}
 	}
 	if x.req.plane.config.Gateway && status == http.StatusForbidden {
 		detail = "the policy does not let tunnels go there"
@@ -106,6 +112,11 @@ func (x *exchange) tunnelTo(s *screen, addr string) {
 		x.refuseTunnel(err, addr, began)
 		return
 	}
+	if r.plane.tunnels.isShut() { // meanwhile
+		up.Close()
+		x.refuseConnect(drainingReason, http.StatusServiceUnavailable, noMoreTunnels)
+		return
+	}
 	r.client.accept()
 	client, early := r.client.takeOver()
 	through := &tunnel{client: client, service: up, stall: r.plane.config.StallTimeout, to: addr,
@@ -114,6 +125,8 @@ func (x *exchange) tunnelTo(s *screen, addr string) {
 	x.ended = core.Now()
 	x.log(nil)
 }
+
+const noMoreTunnels = "the proxy is about to end, and begins no tunnel any more: ask again, on another connection"
 
 // wayOf is the entry of the list that allows a connection that was made.
 func (s *screen) wayOf(up net.Conn) string {

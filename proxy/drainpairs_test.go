@@ -1,0 +1,122 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/abate-go/abate/proxy"
+)
+
+// begins shuts a proxy down, and returns once that has begun.
+func (r *running) begins(t *testing.T) (drained chan error) {
+	t.Helper()
+	drained = make(chan error, 1)
+	r.once.Do(func() { go func() { drained <- r.proxy.Shutdown(context.Background()) }() })
+	eventually(t, "the drain", func() bool { return !r.proxy.Ready() })
+	return drained
+}
+
+// A request that has come before the drain began is answered over TLS too, whether its client rested or not.
+func TestADrainAnswersWhatHasComeOverTLS(t *testing.T) {
+	f := newFiles(t, trusted.issue(t), trusted)
+	r := protect(t, guardOf(mirror(t).url, f.tls()))
+	const clients = 100
+	conns := make([]*tls.Conn, clients)
+	for i := range conns {
+		nc, err := r.secure()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, err := askTLS(nc, "/"); err != nil || a.status != 200 {
+			t.Fatalf("%v %+v", err, a)
+		}
+		conns[i] = nc
+	}
+	go func() {
+		for _, c := range conns {
+			io.WriteString(c, "GET / HTTP/1.1\r\nHost: s\r\n\r\n")
+		}
+		r.once.Do(func() { _ = r.proxy.Shutdown(context.Background()) })
+	}()
+	lost := 0
+	for _, c := range conns {
+		if _, err := (&client{t, nil, bufio.NewReader(c)}).read("GET"); err != nil {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d requests were lost", lost, clients)
+	}
+}
+
+// A protocol that the service agrees to switch to while the proxy drains is refused, and not begun and cut off.
+func TestADrainSaysThatItBeginsNoTunnel(t *testing.T) {
+	came, goOn := make(chan struct{}, 1), make(chan struct{})
+	s := rawUpstream(t, func(c net.Conn, _ int) {
+		in := bufio.NewReader(c)
+		if _, err := readMessage(in); err != nil {
+			return
+		}
+		came <- struct{}{}
+		hold(t, goOn)
+		io.WriteString(c, agreeUpgrade)
+		_, _ = io.Copy(io.Discard, in)
+	})
+	r := start(t, single([]string{s.url}))
+	c := r.dial().send(askUpgrade)
+	soon(t, "the request", came)
+	drained := r.begins(t)
+	close(goOn)
+	if a := c.answer(); a.status != 503 || !a.close || a.problem(t).Reason != "draining" {
+		t.Errorf("got %+v", a)
+	}
+	c.closed()
+	if err := wait(t, "the end of the drain", drained); err != nil {
+		t.Error(err)
+	}
+}
+
+// So is a CONNECT whose connection is made while the proxy drains, over either wire, and the tunnel in which a service
+// would be called.
+func TestADrainSaysThatItOpensNoTunnel(t *testing.T) {
+	up, addr := echoing(t)
+	dialling, goOn := make(chan struct{}, 3), make(chan struct{})
+	r := start(t, forward([]string{mirror(t).url})+"outside: {connect: [\""+addr+"\"]}\n", func(c *proxy.Config) {
+		c.Control = func(string, string, syscall.RawConn) error {
+			dialling <- struct{}{}
+			hold(t, goOn)
+			return nil
+		}
+	})
+	ask := func(addr string) string { return "CONNECT " + addr + " HTTP/1.1\r\nHost: " + addr + "\r\n\r\n" }
+	over1, over2, late := r.dial().send(ask(addr)), r.h2(65535), r.dial().send(ask(addr))
+	over2.request(1, 0, ":method", "CONNECT", ":authority", addr)
+	for range 3 {
+		soon(t, "a connection is begun", dialling)
+	}
+	drained := r.begins(t)
+	close(goOn)
+	for _, c := range []*client{over1, late} {
+		if a := c.answer(); a.status != 503 || !a.close || a.problem(t).Reason != "draining" {
+			t.Errorf("got %+v", a)
+		}
+		c.closed()
+	}
+	if status, _ := over2.status(1); !strings.Contains(status, "503") {
+		t.Errorf("over HTTP/2: %s", status)
+	}
+	over2.Close()
+	if err := wait(t, "the end of the drain", drained); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "nothing is left of it", func() bool { return up.open() == 0 })
+	if o := outsideOf(t, r); o.Refused["draining"] != 3 {
+		t.Errorf("/outside counts %v", o.Refused)
+	}
+}
