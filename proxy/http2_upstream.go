@@ -55,18 +55,19 @@ func (h *http2Answer) openWhole(conn *h2.Conn, b *content, rpc bool, until time.
 		_ = s.End() // what became of the stream, its answer tells
 	case n < len(b.bytes):
 		h.rest = make(chan struct{})
-		go h.sendRest(b, n, until)
+		go h.sendRest(b.bytes[n:], b.trailer, until)
 	case !whole:
 		_ = s.WriteTrailer(b.trailer) // what became of the stream, its answer tells
 	}
 	return nil
 }
 
-func (h *http2Answer) sendRest(b *content, n int, until time.Duration) {
+// sendRest sends what openWhole could not. The content may be closed by then, for the answer may have come.
+func (h *http2Answer) sendRest(rest []byte, trailer []h1.Field, until time.Duration) {
 	defer close(h.rest)
-	whole := len(b.trailer) == 0
-	if err := h.s.Write(b.bytes[n:], whole, until); err == nil && !whole {
-		_ = h.s.WriteTrailer(b.trailer)
+	whole := len(trailer) == 0
+	if err := h.s.Write(rest, whole, until); err == nil && !whole {
+		_ = h.s.WriteTrailer(trailer)
 	}
 }
 

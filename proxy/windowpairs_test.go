@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -85,4 +86,27 @@ func TestARepeatedCallIsAnsweredWhateverRoomTheServiceHas(t *testing.T) {
 		}
 		c.hear("good").ends(codes.OK)
 	}
+}
+
+// The answer may come before the goroutine has begun that sends what there is no room for.
+func TestAnAnswerMayComeBeforeTheRestIsSent(t *testing.T) {
+	url := cramped(t, 8, func(f *frames, stream uint32, _ int) {
+		f.write(headersFrame, endHeaders|endStream, stream, statusOK)
+	}, func(*frames, uint32, int) {})
+	r := start(t, single([]string{url}, noBreaker))
+	var all sync.WaitGroup
+	for range 8 {
+		c := r.dial()
+		all.Go(func() {
+			for range 200 {
+				a, err := c.send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 1000\r\n\r\n" +
+					strings.Repeat("x", 1000)).read("POST")
+				if err != nil || a.status != 200 {
+					t.Errorf("got %+v, %v", a, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
