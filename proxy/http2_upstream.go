@@ -280,9 +280,7 @@ func (a *answer) closeHTTP2() {
 		a.req.client.unhook()
 		h.hooked = false
 	}
-	if f := a.body.feed; f != nil && f.target == h.s {
-		f.leave(h.s)
-	}
+	h.leaveBody(a.body)
 	if h.rest != nil {
 		h.s.Reset(h2.Cancel)
 		<-h.rest
@@ -290,6 +288,13 @@ func (a *answer) closeHTTP2() {
 	}
 	h.s.Close()
 	h.s, h.first, h.trailer, h.complete = nil, nil, nil, false
+}
+
+// leaveBody ends the attempt's part of a body that is still coming: what comes from here on is for the next attempt.
+func (h *http2Answer) leaveBody(b *content) {
+	if f := b.feed; f != nil && h.s != nil && f.target == h.s {
+		f.leave(h.s)
+	}
 }
 
 // resetError is a stream that ended before its time. It is of the kind of a connection that was reset.
