@@ -28,7 +28,8 @@ type door struct {
 	// who begins a connection with a PROXY header; nil for nobody
 	announces atomic.Pointer[func(netip.Addr) bool]
 	draining  atomic.Bool
-	asked     *admission // by the last review; under mu of the lobby
+	served    chan struct{} // closed when nobody accepts there any more
+	asked     *admission    // by the last review; under mu of the lobby
 	// service is whose calls come in here alone; redirects has the firewall send connections here.
 	service   string
 	redirects bool
@@ -42,7 +43,7 @@ func (d *door) isLost() bool {
 
 // serve takes clients until the door is closed, and returns nil then.
 func (d *door) serve() error {
-	defer d.l.Close()
+	defer close(d.served)
 	for pause := time.Duration(0); ; {
 		nc, err := d.l.Accept()
 		switch {
@@ -53,6 +54,7 @@ func (d *door) serve() error {
 		case d.draining.Load():
 			return nil
 		case errors.Is(err, net.ErrClosed):
+			d.l.Close()
 			return err
 		default: // out of file descriptors, most likely: existing clients go on
 			d.lobby.plane.services.sweepIdle()
@@ -63,9 +65,38 @@ func (d *door) serve() error {
 	}
 }
 
-// dismiss takes no new clients, and has those there are go after the request under way. mu of the proxy is held.
-func (d *door) dismiss() {
+// halt has nobody accept at the door any more, and waits for that: what comes from here on, the kernel keeps. mu of the
+// lobby is not held.
+func (d *door) halt() {
 	d.draining.Store(true)
+	if tcp, ok := d.l.(*net.TCPListener); ok {
+		tcp.SetDeadline(time.Unix(1, 0))
+		<-d.served
+	}
+}
+
+// lastCall takes the clients whom the kernel has connected, for closing the door would reset them: what they have sent
+// by now has come, and is answered. mu of the lobby is held.
+func (d *door) lastCall() {
+	tcp, _ := d.l.(*net.TCPListener)
+	for n := backlog(d.l); n > 0; n-- {
+		if most := d.lobby.plane.config.MaxConnections; most > 0 && d.lobby.connected >= most {
+			return
+		}
+		tcp.SetDeadline(time.Now().Add(glance)) // somebody may be in the count, and not there
+		nc, err := tcp.Accept()
+		if err != nil {
+			return
+		}
+		d.lobby.connected++
+		d.lobby.hosts.receive(guest{door: d, nc: nc})
+	}
+}
+
+// dismiss takes no new clients, and has those there are go after the request under way. mu of the lobby is held, and
+// the door halted.
+func (d *door) dismiss() {
+	d.lastCall()
 	d.l.Close()
 	for c := range d.lobby.clients {
 		if c.draining == &d.draining {
@@ -77,6 +108,7 @@ func (d *door) dismiss() {
 // retire closes a door that the policy file has no more. Its clients get their answers, as long as the proxy itself
 // is there.
 func (d *door) retire() {
+	d.halt()
 	d.lobby.mu.Lock()
 	defer d.lobby.mu.Unlock()
 	d.dismiss()

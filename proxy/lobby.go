@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -75,7 +77,7 @@ func (l *lobby) enterAt(name string, at net.Listener) *door {
 	if l.draining.Load() {
 		return nil
 	}
-	d := &door{lobby: l, name: name, l: at}
+	d := &door{lobby: l, name: name, l: at, served: make(chan struct{})}
 	l.doors[d] = struct{}{}
 	return d
 }
@@ -135,10 +137,16 @@ func (l *lobby) drain(ctx context.Context) error {
 	l.draining.Store(true)
 	l.plane.tunnels.refuse()
 	l.mu.Lock()
+	doors := slices.Collect(maps.Keys(l.doors))
+	l.mu.Unlock()
+	for _, d := range doors {
+		d.halt()
+	}
+	l.mu.Lock()
 	for d := range l.doors {
 		d.dismiss()
 	}
-	if len(l.clients) == 0 {
+	if l.connected == 0 {
 		l.emptied()
 	}
 	l.mu.Unlock()
@@ -188,9 +196,6 @@ func (l *lobby) leave(c *clientConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.clients, c)
-	if len(l.clients) == 0 && l.draining.Load() {
-		l.emptied()
-	}
 }
 
 // remind has clients that speak HTTP/2 go, those who have come in while the proxy leaves among them.
