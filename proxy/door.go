@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
@@ -137,18 +138,11 @@ func (d *door) welcome(nc net.Conn) {
 	}
 	c.sock.lends.over(nc, c.sock.raw)
 	untaken.Bound(nc, p.config.StallTimeout)
-	secure := d.secure.Load()
-	if secure != nil {
-		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.raw}, nil, nil
-		config := secure.value.Load()
-		if config == nil { // no certificate could be read yet
-			nc.Close()
-			l.freeSlot()
-			return
-		}
-		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, config.config), true
+	if !l.enter(d, c) {
+		nc.Close()
+		l.freeSlot()
+		return
 	}
-	l.enter(c)
 	d.attend(c)
 }
 
@@ -175,7 +169,7 @@ func (d *door) attend(c *clientConn) {
 // begin does what comes before the first request. It is false if none follows.
 func (d *door) begin(c *clientConn) bool {
 	if announces := d.announces.Load(); announces != nil && (*announces)(c.from.peer) && !c.isAnnounced() ||
-		c.from.tls && !c.handshake() {
+		c.from.tls && !(c.handshake() && d.stillLets(c)) {
 		c.sock.nc.Close()
 		return false
 	}
@@ -220,6 +214,33 @@ func (c *clientConn) handshake() bool {
 		c.from.name = hops.CertificateName(certs[0])
 	}
 	return true
+}
+
+// The states of a handshake, as review knows them. The zero state is none.
+const (
+	shakes     = iota + 1
+	shakesAnew // the door has asked for something else since it began
+)
+
+// stillLets reports whether a client may come in that has just begun TLS: the door may ask for something else by now.
+func (d *door) stillLets(c *clientConn) bool {
+	if c.shakes.Swap(0) != shakesAnew {
+		return true
+	}
+	now, certs := d.asks(), c.sock.nc.(*tls.Conn).ConnectionState().PeerCertificates
+	switch {
+	case !now.tls || now.authorities == nil:
+		return now.tls
+	case len(certs) == 0:
+		return false
+	}
+	between := x509.NewCertPool()
+	for _, cert := range certs[1:] {
+		between.AddCert(cert)
+	}
+	_, err := certs[0].Verify(x509.VerifyOptions{Roots: now.authorities, Intermediates: between,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err == nil
 }
 
 // strange notes a client that could not begin TLS. One that speaks HTTP is told.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate/proxy"
 )
@@ -141,6 +142,53 @@ func TestADrainAnswersWhatHasComeBeforeItWasAccepted(t *testing.T) {
 		}
 		if lost > 0 {
 			t.Errorf("%d of %d requests were lost", lost, clients)
+		}
+	}
+}
+
+// pausing is a connection whose second write waits: of a client, in the middle of its handshake.
+type pausing struct {
+	net.Conn
+	writes      int
+	there, goOn chan struct{}
+}
+
+func (p *pausing) Write(b []byte) (int, error) {
+	if p.writes++; p.writes == 2 {
+		p.there <- struct{}{}
+		<-p.goOn
+	}
+	return p.Conn.Write(b)
+}
+
+// Other authorities cut nobody off in the middle of a handshake who could come in by them too, and let in nobody else.
+func TestAHandshakeOutlivesAChangeOfAuthorities(t *testing.T) {
+	for name, c := range map[string]struct {
+		next  []byte
+		comes bool
+	}{"stays": {trusted.cert.Raw, true}, "goes": {stranger.cert.Raw, false}} {
+		f := newFiles(t, trusted.issue(t), trusted)
+		policy := strings.Replace(guardOf(mirror(t).url, f.mutual(), "caller: mtls"), "127.0.0.1:0", vacant(t), 1)
+		r := protect(t, policy)
+		nc, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &pausing{Conn: nc, there: make(chan struct{}), goOn: make(chan struct{})}
+		secure := tls.Client(p, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{client509(t, trusted)}})
+		defer secure.Close()
+		secure.SetDeadline(time.Now().Add(patience))
+		got := make(chan reply, 1)
+		go func() {
+			a, _ := askTLS(secure, "/")
+			got <- a
+		}()
+		soon(t, "the middle of the handshake", p.there)
+		pemOf(t, f.ca, c.next, stranger.cert.Raw)
+		r.becomesPolicy(policy)
+		close(p.goOn)
+		if a := wait(t, "the end", got); (a.status == 200) != c.comes || a.close {
+			t.Errorf("whose authority %s: %+v", name, a)
 		}
 	}
 }

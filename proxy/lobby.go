@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"maps"
@@ -110,7 +111,10 @@ func (l *lobby) review() {
 			continue
 		}
 		for c := range l.clients {
-			if c.draining == &d.draining {
+			switch {
+			case c.draining != &d.draining:
+			case c.shakes.CompareAndSwap(shakes, shakesAnew), c.shakes.Load() == shakesAnew: // it looks again at its end
+			default:
 				c.dismissed.Store(true)
 				l.dismiss(c)
 			}
@@ -185,11 +189,22 @@ func (l *lobby) dismiss(c *clientConn) {
 	l.roost.wake(c)
 }
 
-// enter and leave keep the list of clients.
-func (l *lobby) enter(c *clientConn) {
+// enter and leave keep the list of clients. TLS is spoken with a client by what the door asks for as it enters, so that
+// none whom review does not see has come in by something else. It is false while no certificate could be read.
+func (l *lobby) enter(d *door, c *clientConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if secure := d.secure.Load(); secure != nil {
+		now := secure.value.Load()
+		if now == nil {
+			return false
+		}
+		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.raw}, nil, nil
+		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, now.config), true
+		c.shakes.Store(shakes)
+	}
 	l.clients[c] = struct{}{}
+	return true
 }
 
 func (l *lobby) leave(c *clientConn) {
