@@ -192,3 +192,35 @@ func TestAHandshakeOutlivesAChangeOfAuthorities(t *testing.T) {
 		}
 	}
 }
+
+// Whoever has to come in anew, because the door asks for something else, has the answer to what he has sent first, also
+// if he rested, and whoever announced him.
+func TestWhoHasToComeInAnewHasTheAnswerToWhatHasCome(t *testing.T) {
+	f := newFiles(t, trusted.issue(t), trusted)
+	policy := guardOf(mirror(t).url, f.mutual(), "caller: mtls", trustLoop, "proxyProtocol: true")
+	policy = strings.Replace(policy, "127.0.0.1:0", vacant(t), 1)
+	r := protect(t, policy)
+	shows := client509(t, trusted)
+	conns := make([]*tls.Conn, 100)
+	for i := range conns {
+		c := r.dial().send("PROXY TCP4 192.0.2.1 198.51.100.7 4711 443\r\n")
+		conns[i] = tls.Client(c, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{shows}})
+		if a, err := askTLS(conns[i], "/"); err != nil || a.status != 200 {
+			t.Fatalf("%v %+v", err, a)
+		}
+	}
+	pemOf(t, f.ca, trusted.cert.Raw, stranger.cert.Raw)
+	for _, c := range conns {
+		io.WriteString(c, "GET / HTTP/1.1\r\nHost: s\r\n\r\n")
+	}
+	r.becomesPolicy(policy)
+	lost := 0
+	for _, c := range conns {
+		if _, err := (&client{t, nil, bufio.NewReader(c)}).read("GET"); err != nil {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d requests were lost", lost, len(conns))
+	}
+}
