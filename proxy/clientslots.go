@@ -64,7 +64,7 @@ func (d *door) takeSlot() {
 // freeSlot gives a slot back.
 func (p *lobby) freeSlot() {
 	p.mu.Lock()
-	if p.connected--; p.connected == 0 && p.draining.Load() {
+	if p.connected--; p.connected == 0 && p.closed {
 		p.emptied()
 	}
 	p.mu.Unlock()

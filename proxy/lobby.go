@@ -24,6 +24,7 @@ type lobby struct {
 	mu        sync.Mutex
 	doors     map[*door]struct{}
 	clients   map[*clientConn]struct{}
+	closed    bool          // all doors are, and nobody comes in any more
 	connected int           // clients that have been accepted and have not gone
 	standing  int           // that wait for a slot
 	stood     uint64        // that have had to
@@ -150,7 +151,7 @@ func (l *lobby) drain(ctx context.Context) error {
 	for d := range l.doors {
 		d.dismiss()
 	}
-	if l.connected == 0 {
+	if l.closed = true; l.connected == 0 {
 		l.emptied()
 	}
 	l.mu.Unlock()
