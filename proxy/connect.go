@@ -126,8 +126,6 @@ func (x *exchange) tunnelTo(s *screen, addr string) {
 	x.log(nil)
 }
 
-const noMoreTunnels = "the proxy is about to end, and begins no tunnel any more: ask again, on another connection"
-
 // wayOf is the entry of the list that allows a connection that was made.
 func (s *screen) wayOf(up net.Conn) string {
 	if tcp, ok := up.RemoteAddr().(*net.TCPAddr); ok {

@@ -12,8 +12,8 @@ func TestAReloadBehindTheEndLooksForNoAddresses(t *testing.T) {
 	r := start(t, single([]string{s.url}))
 	r.get("/")
 	r.shutdown()
-	r.put(newTargets(t, addrOf(s)).policy("http") + "  more: {upstreams: [\"http://m.test\"], discovery: {type: file, path: " +
-		newTargets(t, addrOf(s)).path + "}}\n")
+	r.put(newTargets(t, addrOf(s)).policy("http") + "  more: {upstreams: [\"http://m.test\"], " +
+		"discovery: {type: file, path: " + newTargets(t, addrOf(s)).path + "}}\n")
 	if err := r.proxy.Reload(); err != nil {
 		t.Error(err)
 	}

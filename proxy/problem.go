@@ -63,6 +63,8 @@ const deniedReason = "denied"
 // drainingReason is the reason of an answer when the proxy is about to end, and begins nothing that may last.
 const drainingReason = "draining"
 
+const noMoreTunnels = "the proxy is about to end, and begins no tunnel any more: ask again, on another connection"
+
 // leftReason stands in the access log when the client did not wait.
 const leftReason = "the client left"
 
