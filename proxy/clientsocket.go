@@ -135,12 +135,13 @@ func (s *clientSocket) glimpse() error {
 }
 
 // glimpseTLS is glimpse where TLS is spoken, which may have read the request already. What has come of a record is
-// worth a moment: the rest is on its way. Whoever dismisses the client may end a read that looks.
+// worth a moment: the rest is on its way. Whoever dismisses the client may end a read that looks, and on a busy machine
+// the moment may be over before it begins: so it is over only where nothing is left to read.
 func (s *clientSocket) glimpseTLS() error {
-	for limit := later(core.Now(), glance); ; {
+	for began := core.Now(); ; {
 		until := time.Unix(1, 0)
 		if s.readable() {
-			until = s.clock.time(limit)
+			until = s.clock.time(later(core.Now(), glance))
 		}
 		s.readBy = 0
 		s.nc.SetReadDeadline(until)
@@ -150,7 +151,7 @@ func (s *clientSocket) glimpseTLS() error {
 			return nil
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
-		case core.Now() >= limit || !s.readable():
+		case !s.readable() || core.Now() >= later(began, s.stall):
 			return io.EOF
 		}
 	}

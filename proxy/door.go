@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -80,13 +81,15 @@ func (d *door) halt() {
 // by now has come, and is answered. mu of the lobby is held.
 func (d *door) lastCall() {
 	tcp, _ := d.l.(*net.TCPListener)
-	for n := backlog(d.l); n > 0; n-- {
+	for n := 2 * backlog(d.l); n > 0 && backlog(d.l) > 0; n-- { // some more may come, but not for ever
 		if most := d.lobby.plane.config.MaxConnections; most > 0 && d.lobby.connected >= most {
 			return
 		}
 		tcp.SetDeadline(time.Now().Add(glance)) // somebody may be in the count, and not there
 		nc, err := tcp.Accept()
-		if err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			continue
+		} else if err != nil {
 			return
 		}
 		d.lobby.connected++
