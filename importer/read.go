@@ -39,6 +39,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	assume.Images = workloads.Images(r.byFormat["workloads"])
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)
+		r.form.Protos = r.form.Protos || strings.HasSuffix(s.Name, ".proto")
 	}
 	for _, f := range formats {
 		if docs := r.byFormat[f.name]; len(docs) > 0 {

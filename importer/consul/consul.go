@@ -22,7 +22,8 @@ func Recognise(d source.Document) bool { return len(entriesOf(d.Root)) > 0 }
 // rule of an http-route one of its gateways.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
 	r := &reader{version: assume.Version("consul", assumedVersion), before: map[string]bool{}, routed: map[string]bool{},
-		gateways: map[string]bool{}}
+		gateways: map[string]bool{},
+		speaks:   map[string]topology.Value[string]{}}
 	r.who = "Consul " + r.version.V
 	var all []entry
 	for i := range docs {
@@ -35,6 +36,9 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 			name = e.name.Text()
 		}
 		r.before[name] = r.before[name] || e.kind == "service-router" || e.kind == "service-splitter"
+		if e.kind == "service-defaults" {
+			r.speaks[name] = spoken(get(e.spec, "Protocol"))
+		}
 		r.routed[name] = r.routed[name] || r.before[name] || e.kind == "service-resolver"
 	}
 	for _, e := range all {
@@ -42,6 +46,17 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	}
 	r.form.Remarks = source.Distinct(r.form.Remarks)
 	return r.form
+}
+
+// spoken reads the protocol of a service.
+func spoken(n source.Node) topology.Value[string] {
+	switch strings.ToLower(n.Text()) {
+	case "grpc", "http2":
+		return topology.Write(topology.SpeaksGRPC, n.At())
+	case "http":
+		return topology.Write(topology.SpeaksHTTP, n.At())
+	}
+	return topology.Value[string]{}
 }
 
 func (r *reader) entry(e entry) {
@@ -79,8 +94,9 @@ type reader struct {
 	form    topology.Form
 	version topology.Value[string]
 	who     string
-	before  map[string]bool   // services with a router or a splitter
-	routed  map[string]bool   // and those with a resolver
+	before  map[string]bool // services with a router or a splitter
+	routed  map[string]bool // and those with a resolver
+	speaks  map[string]topology.Value[string]
 	names   map[string]string // of entries of Terraform, by how others refer to them
 	// gateways are those that the form has.
 	gateways map[string]bool
@@ -120,10 +136,11 @@ func (r *reader) router(name string, spec source.Node) {
 				continue
 			}
 		}
+		l.Speaks = r.speaks[callee]
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Layer: l})
 	}
 	rest := r.layer(subject+", all other requests", spec.At())
-	rest.Choice = subject
+	rest.Choice, rest.Speaks = subject, r.speaks[name]
 	rest.Overall = topology.DefaultOf(envoywords.RouteTimeout, r.who, spec.At())
 	r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{name}, Layer: rest})
 }
@@ -162,6 +179,7 @@ func (r *reader) timeout(n source.Node, at topology.Position) topology.Value[tim
 // resolver reads the time limits of a service. Its RequestTimeout counts only where nothing stands before it.
 func (r *reader) resolver(name string, spec source.Node) {
 	l := r.layer("service-resolver "+name, spec.At())
+	l.Speaks = r.speaks[name]
 	l.Connect = read(r, get(spec, "ConnectTimeout"), source.DurationIn(time.Nanosecond))
 	limit := get(spec, "RequestTimeout")
 	if r.before[name] {
@@ -199,6 +217,7 @@ func (r *reader) defaults(name string, spec source.Node) {
 			l.Ejection.Base = envoywords.Or(read(r, get(check, "BaseEjectionTime"), source.DurationIn(time.Nanosecond)),
 				l.Ejection.Base)
 		}
+		l.Speaks = r.speaks[callee]
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Callers: []string{name},
 			Layer: l})
 	}
