@@ -6,8 +6,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// taken reports whether a path has a layer that repeats a code of gRPC in front of a service that is only taken to speak
-// HTTP: what it would repeat if that were wrong is not in the number.
+// taken reports whether a path has a layer that repeats a code of gRPC in front of a service that is only taken to
+// speak HTTP: what it would repeat if that were wrong is not in the number.
 func (r *run) taken(hops []Hop) bool {
 	code := func(rep topology.Repeat) bool { return slices.ContainsFunc(rep.On, topology.Outcome.GRPC) }
 	for _, h := range hops {

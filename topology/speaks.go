@@ -18,8 +18,8 @@ func (s *Service) Codes() bool {
 	return !known || what != SpeaksHTTP && what != SpeaksOther
 }
 
-// speak adds what another file says that the service speaks. One that speaks several things on its ports is a service of
-// gRPC, whose answers may be anything.
+// speak adds what another file says that the service speaks. One that speaks several things on its ports is a service
+// of gRPC, whose answers may be anything.
 func (s *Service) speak(v Value[string]) {
 	rank := func(v Value[string]) int {
 		return slices.Index([]string{SpeaksOther, SpeaksHTTP, SpeaksGRPC}, v.Or(""))
@@ -58,12 +58,12 @@ func (j *joining) speak() {
 	}
 }
 
-// oneList are the products whose lists of failures have words for HTTP and for gRPC side by side, and by default some of
-// both: that there is a word for a code does not say that a call ever ends with it.
+// oneList are the products whose lists of failures have words for HTTP and for gRPC side by side, and by default some
+// of both: that there is a word for a code does not say that a call ever ends with it.
 var oneList = append([]string{"consul", "dapr", "gateway-api"}, answersInCodes...)
 
-// meansGRPC reports whether the layer shows that the calls are of gRPC: it is a client of gRPC, matches only such calls,
-// or is told to repeat codes in a way that means nothing else.
+// meansGRPC reports whether the layer shows that the calls are of gRPC: it is a client of gRPC, matches only such
+// calls, or is told to repeat codes in a way that means nothing else.
 func (l *Layer) meansGRPC() bool {
 	if l.Product == "grpc" || slices.Contains(strings.Split(l.Match.Other, ", "), "gRPC") {
 		return true

@@ -85,8 +85,8 @@ func (p *proxy) limits(c source.Node, l *topology.Layer, notes *remarks) {
 	}
 }
 
-// spoken returns what a cluster says that its endpoints speak. One that is told to speak HTTP/2 to them is taken for one
-// of gRPC, which is what needs it.
+// spoken returns what a cluster says that its endpoints speak. One that is told to speak HTTP/2 to them is taken for
+// one of gRPC, which is what needs it.
 func spoken(c source.Node) (v value[string]) {
 	own := get(c, "http2_protocol_options")
 	for _, p := range get(c, "typed_extension_protocol_options").Pairs() {
