@@ -71,3 +71,38 @@ func TestAPathSaysThatItTakesServicesForNoneOfGRPC(t *testing.T) {
 }
 
 func grpc(o topology.Outcome) bool { return o.GRPC() }
+
+// What is no service of HTTP or gRPC has no POST, no conflict and no status, so only writes that must not be repeated
+// are worth a word.
+func TestNothingIsSaidOfStatusesOfWhatHasNone(t *testing.T) {
+	for call, want := range map[string]string{
+		"speaks: http":                  "F301 F302 F303 F304 F307",
+		"speaks: other":                 "F307",
+		"speaks: other}], unsafe: true": "F301 F307",
+	} {
+		call, more, _ := strings.Cut(call, "}]")
+		form := parse(t, "services: [{name: store, "+call+"}]\ncalls:\n- from: a\n  to: store\n"+
+			strings.Replace(more, ", ", "  ", 1)+"\n  layers:\n  - {kind: sidecar-out, product: dapr, overridable: true, "+
+			"perTry: 1s, repeats: [{on: [\"500\", \"429\", \"409\", RESOURCE_EXHAUSTED], tries: 3}]}\n")
+		var got []string
+		for _, f := range lint.Run(form, lint.Options{Only: []string{"F301", "F302", "F303", "F304", "F305", "F307"}}) {
+			if got = append(got, f.Rule); f.Rule == "F301" && strings.Contains(f.Message, "POST") == (more != "") {
+				t.Error(f.Message)
+			}
+		}
+		if slices.Sort(got); strings.Join(got, " ") != want {
+			t.Errorf("%s%s: %v, want %s", call, more, got, want)
+		}
+	}
+}
+
+// A code that nobody can answer is neither worth a warning nor a reason to fear that a request was carried out.
+func TestCodesOfGRPCAreNoMistakeInFrontOfAServiceOfHTTP(t *testing.T) {
+	for speaks, want := range map[string]int{"http": 0, "grpc": 2} {
+		form := parse(t, "services: [{name: b, speaks: "+speaks+"}]\ncalls:\n- from: a\n  to: b\n  layers:\n"+
+			"  - {kind: sidecar-out, repeats: [{on: [INTERNAL], tries: 3}]}\n")
+		if got := lint.Run(form, lint.Options{Only: []string{"F301", "F305"}}); len(got) != want {
+			t.Errorf("%s: %+v, want %d findings", speaks, got, want)
+		}
+	}
+}
