@@ -53,6 +53,16 @@ func TestAComposeFileIsListedForTheVariablesThatItsFilesHave(t *testing.T) {
 	}
 }
 
+func TestServicesThatAnAgentRegistersAreRead(t *testing.T) {
+	const sidecar = "service {\n  name = \"a\"\n  connect { sidecar_service { proxy {\n    upstreams {\n" +
+		"      destination_name = \"b\"\n    }\n  } } }\n}\n"
+	form, seen := importer.Read([]importer.File{{"a.hcl", []byte(sidecar)},
+		{"b.hcl", []byte("service {\n  name = \"b\"\n}\n")}}, source.Assume{})
+	if len(form.Calls) != 1 || !slices.Equal(seen[0].Formats, []string{"consul"}) || len(seen[1].Formats) > 0 {
+		t.Errorf("%+v, seen %v", form.Calls, seen)
+	}
+}
+
 func TestConfigMapsAreOpened(t *testing.T) {
 	form, seen := importer.Read([]importer.File{{"m.yaml", []byte(`kind: ConfigMap
 metadata: {name: topology}

@@ -9,9 +9,11 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform.
+// consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform, and
+// services that an agent registers with upstreams.
 var consulHCL = regexp.MustCompile(`(?im)^\s*"?kind"?\s*=\s*` +
-	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry`)
+	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry|` +
+	`^\s*"?(upstreams|destination_name)"?\s*[={\[]`)
 
 // awsHCL is the same of Terraform's own files: programs in whose environment SDKs of AWS find how to try.
 var awsHCL = regexp.MustCompile(`AWS_(MAX_ATTEMPTS|RETRY_MODE)`)
