@@ -124,6 +124,7 @@ func TestAConfigurationInUTF16IsARemark(t *testing.T) {
 func FuzzReadNeverPanics(f *testing.F) {
 	f.Add("a.yaml", []byte(calls))
 	f.Add("b", []byte(`{"kind":"List","items":[{"kind":"ConfigMap","data":{"x":"calls: [{to: a}]"}}]}`))
+	f.Add("a.tf", []byte(release("set { name = \"spec.http[0].retries.attempts\", value = 6 }\n")))
 	f.Fuzz(func(_ *testing.T, name string, data []byte) {
 		importer.Read([]importer.File{{name, data}}, source.Assume{})
 	})
