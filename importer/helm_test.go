@@ -42,7 +42,8 @@ func TestWhatAReleaseOfHelmSetsCountsBeforeItsValues(t *testing.T) {
 			"\"meshConfig.defaultHttpRetryPolicy.attempts\"\n    value = 5\n  }\n  set {\n" +
 			"    name = \"meshConfig.enableTracing\"\n    value = \"true\"\n  }\n}\n" +
 			"resource \"kubectl_manifest\" \"web\" {\n  yaml_body = <<YAML\n" +
-			strings.Replace(virtualService, "    retries: {attempts: 4, perTryTimeout: 2s, retryOn: 5xx}\n", "", 1) + "YAML\n}\n",
+			strings.Replace(virtualService, "    retries: {attempts: 4, perTryTimeout: 2s, retryOn: 5xx}\n", "", 1) +
+			"YAML\n}\n",
 			"6 (inherited from meshConfig.defaultHttpRetryPolicy; a.tf:4:13)"},
 	} {
 		form, _ := importer.Read([]importer.File{{Name: "a.tf", Data: []byte(c.text)}}, source.Assume{})

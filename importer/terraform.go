@@ -9,8 +9,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform, and
-// services that an agent registers with upstreams.
+// consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform,
+// and services that an agent registers with upstreams.
 var consulHCL = regexp.MustCompile(`(?im)^\s*"?kind"?\s*=\s*` +
 	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry|` +
 	`^\s*"?(upstreams|destination_name)"?\s*[={\[]`)

@@ -29,8 +29,8 @@ var profile = regexp.MustCompile(`(?m)^\[(?:default|profile [^\]\n]+)\][ \t]*\r?
 var setting = regexp.MustCompile(`(?m)^[ \t]*(?:max_attempts|retry_mode)[ \t]*=`)
 
 // Recognise reports whether a document has such settings: a workload whose environment has one of the variables, a file
-// of variables that has, or a file with profiles. A compose file that names files of variables has them if those do, and
-// may be Silent.
+// of variables that has, or a file with profiles. A compose file that names files of variables has them if those do,
+// and may be Silent.
 func Recognise(d source.Document) bool {
 	if d.Root.Exists() {
 		return len(clients(&d, nil)) > 0 || namesFiles(d.Root)

@@ -31,7 +31,8 @@ const registration = `service {
 `
 
 func TestAnUpstreamOfAServiceIsACallWithTheLimitsOfItsSidecar(t *testing.T) {
-	inJSON := `{"services": [{"Name": "report-proxy", "Kind": "connect-proxy", "Proxy": {"DestinationServiceName": "report",
+	inJSON := `{"services": [{"Name": "report-proxy", "Kind": "connect-proxy", "Proxy":
+ {"DestinationServiceName": "report",
   "Upstreams": [{"DestinationName": "expense", "Config": {"Protocol": "http", "ConnectTimeoutMs": 5000,
     "Limits": {"MaxConnections": 3, "MaxPendingRequests": 4, "MaxConcurrentRequests": 5},
     "PassiveHealthCheck": {"Interval": "20s", "MaxFailures": 10}}},

@@ -15,8 +15,8 @@ const (
 )
 
 // HelmValues returns the values that a helm_release of Terraform has: its texts and objects, each over those before it,
-// and over them what its set blocks say, as Helm does. Every value has the place where it stands. Entries of values that
-// could not be read, as files, are returned as they are. It reports whether there is anything to put together.
+// and over them what its set blocks say, as Helm does. Every value has the place where it stands. Entries of values
+// that could not be read, as files, are returned as they are. It reports whether there is anything to put together.
 func HelmValues(release Node) (values Node, rest []Node, ok bool) {
 	var sets []Node
 	for _, key := range []string{"set", "set_list", "set_sensitive"} {
