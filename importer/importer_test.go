@@ -46,7 +46,8 @@ func TestFilesAreRecognisedByTheirContent(t *testing.T) {
 func TestAComposeFileIsListedForTheVariablesThatItsFilesHave(t *testing.T) {
 	for env, want := range map[string]string{"A=1\n": "workloads", "AWS_MAX_ATTEMPTS=3\n": "workloads,aws-sdk"} {
 		_, seen := importer.Read([]importer.File{
-			{"shop/compose.yaml", []byte("services: {a: {image: x, env_file: a.env}}\n")}, {"shop/a.env", []byte(env)}, {"shop/b.env", []byte("AWS_MAX_ATTEMPTS=3\n")}}, source.Assume{})
+			{"shop/compose.yaml", []byte("services: {a: {image: x, env_file: a.env}}\n")}, {"shop/a.env", []byte(env)},
+			{"shop/b.env", []byte("AWS_MAX_ATTEMPTS=3\n")}}, source.Assume{})
 		if got := strings.Join(seen[0].Formats, ","); got != want || len(seen[2].Formats) != 1 {
 			t.Errorf("%q: listed for %s, want %s; %v", env, got, want, seen[2])
 		}
