@@ -29,6 +29,10 @@ func kubernetes(ports string) string {
 	return "k.yaml\napiVersion: v1\nkind: Service\nmetadata:\n  name: orders\nspec:\n  ports: [" + ports + "]\n"
 }
 
+func pod(container string) string {
+	return "d.yaml\nkind: Pod\nmetadata: {name: orders}\nspec: {containers: [{name: x, " + container + "}]}\n"
+}
+
 func envoy(options string) string {
 	return "envoy.yaml\nstatic_resources:\n  listeners: [{filter_chains: [{filters: [{typed_config: {\"@type\": " +
 		"type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, " +
@@ -52,6 +56,11 @@ func TestFilesSayWhetherAServiceSpeaksGRPC(t *testing.T) {
 			"  annotations: {projectcontour.io/upstream-protocol.h2c: api}\n"},
 		{"grpc", "d.yaml\nkind: Deployment\napiVersion: apps/v1\nmetadata: {name: orders}\nspec:\n  template:\n" +
 			"    metadata: {annotations: {dapr.io/app-protocol: grpc}}\n"},
+		{"grpc (k.yaml:6:34)", kubernetes("{port: 80, targetPort: grpc}")},
+		{"http (k.yaml:6:18)", kubernetes("{name: http, targetPort: grpc}")},
+		{"grpc (d.yaml:3:46)", pod("ports: [{name: grpc, containerPort: 1}]")},
+		{"grpc (d.yaml:3:54)", pod("readinessProbe: {grpc: {port: 1}}")},
+		{assumed, pod("ports: [{name: web, containerPort: 1}], readinessProbe: {httpGet: {port: 1}}")},
 		{"grpc", "g.yaml\nkind: GRPCRoute\napiVersion: gateway.networking.k8s.io/v1\n" + api +
 			"  parentRefs: [{name: g}]\n  rules: [{backendRefs: [{name: orders, port: 1}]}]\n"},
 		{"http (assumed", "g.yaml\nkind: HTTPRoute\napiVersion: gateway.networking.k8s.io/v1\n" + api +

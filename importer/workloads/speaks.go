@@ -22,9 +22,9 @@ func spoken(n source.Node) (v topology.Value[string]) {
 	}
 	all := true
 	for _, port := range n.Get("spec", "ports").Items() {
-		said := port.Get("appProtocol")
-		if !said.Exists() {
-			said = port.Get("name")
+		said := port.Get("appProtocol|name")
+		if target := port.Get("targetPort"); protocol(said.Text()) == "" && protocol(target.Text()) != "" {
+			said = target // which is the name of a port of the pods
 		}
 		switch protocol(said.Text()) {
 		case topology.SpeaksGRPC:
@@ -55,14 +55,27 @@ func protocol(word string) string {
 	return ""
 }
 
-// ofDapr returns what the pods of a workload tell their sidecars of Dapr that the program speaks.
-func ofDapr(n source.Node) topology.Value[string] {
+// ofPods returns what the pods of a workload say that their program speaks: to their sidecars of Dapr, by the name of a
+// port for gRPC, or because they are asked in gRPC how they are.
+func ofPods(n source.Node) topology.Value[string] {
 	said := n.Get("spec", "template", "metadata", "annotations").Get("dapr.io/app-protocol")
 	switch word := strings.ToLower(said.Text()); word {
 	case "grpc", "grpcs", "h2c":
 		return topology.Write(topology.SpeaksGRPC, said.At())
 	case "http", "https":
 		return topology.Write(topology.SpeaksHTTP, said.At())
+	}
+	for _, c := range containers(n) {
+		for _, port := range c.Get("ports").Items() {
+			if name := port.Get("name"); protocol(name.Text()) == topology.SpeaksGRPC {
+				return topology.Write(topology.SpeaksGRPC, name.At())
+			}
+		}
+		for _, probe := range []string{"readinessProbe", "livenessProbe", "startupProbe"} {
+			if asked := c.Get(probe, "grpc"); asked.Exists() {
+				return topology.Write(topology.SpeaksGRPC, asked.At())
+			}
+		}
 	}
 	return topology.Value[string]{}
 }

@@ -80,7 +80,7 @@ func (r *reading) workload(n source.Node) {
 		return
 	}
 	s := topology.Service{Name: name, At: n.Get("metadata", "name").At(), Database: database(images(n)),
-		Speaks: ofDapr(n)}
+		Speaks: ofPods(n)}
 	switch n.Get("kind").Text() {
 	case "DaemonSet":
 	case "Pod":
