@@ -88,6 +88,12 @@ func TestFilesSayWhetherAServiceSpeaksGRPC(t *testing.T) {
 	}
 }
 
+func TestATopologyFileCanSayNothingButWhatAServiceSpeaks(t *testing.T) {
+	if got := speaks("t.yaml\nservices: [{name: orders, speaks: grpc}]\n"); !strings.HasPrefix(got, "grpc (t.yaml") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestWhereFilesDescribeServicesOfGRPCNobodyKnowsWhichTheyAre(t *testing.T) {
 	const proto = "api/orders.proto\nsyntax = \"proto3\";\nservice Orders {}\n"
 	if got := speaks(proto, kubernetes("{port: 1}")); got != "" {

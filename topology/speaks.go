@@ -24,7 +24,9 @@ func (s *Service) speak(v Value[string]) {
 	rank := func(v Value[string]) int {
 		return slices.Index([]string{SpeaksOther, SpeaksHTTP, SpeaksGRPC}, v.Or(""))
 	}
-	if rank(v) > rank(s.Speaks) || s.Speaks.IsZero() {
+	switch assumed := s.Speaks.Origin == Assumed; {
+	case v.IsZero():
+	case s.Speaks.IsZero(), assumed && v.Origin != Assumed, assumed == (v.Origin == Assumed) && rank(v) > rank(s.Speaks):
 		s.Speaks = v
 	}
 }

@@ -50,6 +50,13 @@ func TestAServiceWithAPortForGRPCSpeaksIt(t *testing.T) {
 	say := func(what string) topology.Service {
 		return topology.Service{Name: "a", Speaks: topology.Write(what, topology.Position{})}
 	}
+	assumed := topology.Service{Name: "a", Speaks: topology.Assume("http", "an earlier audit did")}
+	for _, services := range [][]topology.Service{{assumed, say("other")}, {say("other"), assumed}} {
+		joined, _ := topology.Form{Services: services}.Join()
+		if s := joined.Services[0]; s.Speaks.V != "other" {
+			t.Errorf("%+v speaks %v", services, s.Speaks)
+		}
+	}
 	for _, services := range [][]topology.Service{{say("http"), say("grpc")}, {say("grpc"), say("http")},
 		{{Name: "a"}, say("other"), say("grpc"), {Name: "a"}}} {
 		joined, _ := topology.Form{Services: services}.Join()
