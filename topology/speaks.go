@@ -49,7 +49,9 @@ func (j *joining) speak() {
 	for i := range j.out.Services {
 		s := &j.out.Services[i]
 		s.speak(said[s.Name].Speaks)
-		keep(&s.Speaks, means[s.Name])
+		if s.Speaks.IsZero() || s.Speaks.Origin == Assumed {
+			s.speak(means[s.Name])
+		}
 		switch {
 		case !s.Speaks.IsZero():
 		case s.Database:

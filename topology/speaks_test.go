@@ -29,6 +29,7 @@ func TestWhatAServiceSpeaksIsWhatFilesSayOfItOrHTTP(t *testing.T) {
 		call("speaks: grpc") + service("speaks: http"):                            "grpc (t.yaml",
 		call("speaks: other"):                                                     "other (t.yaml",
 		call("kind: client") + service("database: true"):                          "other (assumed: b is a database)",
+		istio("UNAVAILABLE") + service(`speaks: "http (assumed: x)"`):             "grpc (inherited",
 		"protos: true\n" + call("kind: client"):                                   "",
 		"protos: true\n" + call("kind: client") + service("speaks: http"):         "http (t.yaml",
 	} {
