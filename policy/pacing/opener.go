@@ -146,8 +146,8 @@ func (o *Opener) end() time.Duration {
 // long is how long somebody has waited if he needs the next round.
 func (o *Opener) long() time.Duration { return max(waitsLong, length(o.round, 0)) }
 
-// again is when whoever cannot begin now should ask again: at the end of the round, when he has waited for long, or when
-// one of those on their way may have arrived.
+// again is when whoever cannot begin now should ask again: at the end of the round, when he has waited for long, or
+// when one of those on their way may have arrived.
 func (o *Opener) again(now, since time.Duration, draw uint64) time.Duration {
 	soon := min(max(o.usual, shortest), firstRound)
 	if due := o.end(); o.begun >= o.allowed || o.next() > now {
