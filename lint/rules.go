@@ -60,7 +60,8 @@ var rulesOfAmplification = []Rule{
 	{"F102", "One request may become too many attempts", Warning,
 		"The proved number is within the limit, but it ends at a service of which nobody says what it answers when a call " +
 			"of its own has failed. If it answers with something that the layers above retry, the factors multiply. The " +
-			"number is the worst case: nothing can exceed it.",
+			"number is the worst case: nothing can exceed it, unless a service speaks gRPC and " +
+			"no file says so (`speaks: grpc`).",
 		"See [F101](F101.md). Frameworks turn a failed call into a 500 unless somebody handles it, and many retry lists " +
 			"have 500 in them.",
 		"The service has a fallback, or answers with a code that nobody above retries. Say so, and the finding goes away.",
