@@ -305,7 +305,7 @@ func LossText(all []Loss) string {
 			fmt.Fprintf(&b, "  what this costs was not played: only the first %d services with losses are\n", MostCosts)
 		}
 		for _, o := range l.Others {
-			fmt.Fprintf(&b, "  beside the policy, these calls are still repeated, until it is switched off where it stands: "+
+			fmt.Fprintf(&b, "  beside the policy, this still repeats the same calls, until it is switched off where it stands: "+
 				"%s\n", o)
 		}
 	}

@@ -152,7 +152,7 @@ func TestImportTakesOneLayerAndNamesTheOthers(t *testing.T) {
 		t.Errorf("the policy of shop has calls of another service:\n%s", text)
 	}
 	said := audit.LossText(losses)
-	if !strings.Contains(said, "beside the policy, these calls are still repeated, until it is switched off where it "+
+	if !strings.Contains(said, "beside the policy, this still repeats the same calls, until it is switched off where it "+
 		"stands: gateway envoy: 3 tries (") {
 		t.Errorf("the gateway is not named:\n%s", said)
 	}
