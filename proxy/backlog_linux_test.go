@@ -25,3 +25,22 @@ func TestADrainAnswersWhatHasComeBeforeItWasAccepted(t *testing.T) {
 		}
 	}
 }
+
+// So has one whom a balancer announces, with its announcement.
+func TestADrainAnswersWhomABalancerHasAnnounced(t *testing.T) {
+	r := protect(t, guardOf(echo(t).url, noShed, trustLoop, "proxyProtocol: true"))
+	conns := make([]*client, 200)
+	for i := range conns {
+		conns[i] = r.dial().send("PROXY TCP4 192.0.2.1 198.51.100.7 4711 443\r\nGET / HTTP/1.1\r\nHost: s\r\n\r\n")
+	}
+	r.shutdown()
+	lost := 0
+	for _, c := range conns {
+		if _, err := c.read("GET"); err != nil {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d requests were lost", lost, len(conns))
+	}
+}
