@@ -49,8 +49,8 @@ func readAnnouncement(c *clientConn) (h proxyproto.Header, err error) {
 	return h, err
 }
 
-// readAll fills p. While the proxy drains it waits for nothing, but what has come is read, also if whoever dismisses the
-// client has ended a wait.
+// readAll fills p. While the proxy drains it waits for nothing, but what has come is read, also if whoever dismisses
+// the client has ended a wait.
 func (c *clientConn) readAll(nc net.Conn, p []byte) error {
 	for n := 0; n < len(p); {
 		if c.draining.Load() { // looked at while it can be dismissed

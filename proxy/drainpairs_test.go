@@ -151,7 +151,8 @@ func TestAHandshakeOutlivesAChangeOfAuthorities(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &pausing{Conn: nc, there: make(chan struct{}), goOn: make(chan struct{})}
-		secure := tls.Client(p, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{client509(t, trusted)}})
+		shows := []tls.Certificate{client509(t, trusted)}
+		secure := tls.Client(p, &tls.Config{InsecureSkipVerify: true, Certificates: shows})
 		defer secure.Close()
 		secure.SetDeadline(time.Now().Add(patience))
 		got := make(chan reply, 1)

@@ -114,7 +114,7 @@ func (l *lobby) review() {
 		for c := range l.clients {
 			switch {
 			case c.draining != &d.draining:
-			case c.shakes.CompareAndSwap(shakes, shakesAnew), c.shakes.Load() == shakesAnew: // it looks again at its end
+			case c.shakes.CompareAndSwap(shakes, shakesAnew), c.shakes.Load() == shakesAnew: // looks again at its end
 			default:
 				c.dismissed.Store(true)
 				l.dismiss(c)

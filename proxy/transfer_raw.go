@@ -64,8 +64,8 @@ func (t *transfer) switches() bool {
 	a := t.from
 	switch {
 	case a.resp.Status == http.StatusSwitchingProtocols && t.req.plane.tunnels.isShut():
-		t.reply.problem(problem{Status: http.StatusServiceUnavailable, Reason: drainingReason, UpstreamStatus: a.resp.Status,
-			Detail: noMoreTunnels})
+		t.reply.problem(problem{Status: http.StatusServiceUnavailable, Reason: drainingReason,
+			UpstreamStatus: a.resp.Status, Detail: noMoreTunnels})
 	case a.resp.Status == http.StatusSwitchingProtocols:
 		t.tunnel()
 	case t.req.Upgrade != nil && t.req.client.multiplexed() && a.resp.Status/100 == 2:
