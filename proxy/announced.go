@@ -41,7 +41,7 @@ func readAnnouncement(c *clientConn) (h proxyproto.Header, err error) {
 			break
 		}
 		b = append(b, make([]byte, more)...)
-		if err = c.readAll(nc, b[len(b)-more:]); err != nil {
+		if err = readAll(c, nc, b[len(b)-more:]); err != nil {
 			break
 		}
 	}
@@ -49,9 +49,9 @@ func readAnnouncement(c *clientConn) (h proxyproto.Header, err error) {
 	return h, err
 }
 
-// readAll fills p. While the proxy drains it waits for nothing, but what has come is read, also if whoever dismisses
-// the client has ended a wait.
-func (c *clientConn) readAll(nc net.Conn, p []byte) error {
+// readAll fills p from nc, the connection of c. While the proxy drains it waits for nothing, but what has come is read,
+// also if whoever dismisses the client has ended a wait.
+func readAll(c *clientConn, nc net.Conn, p []byte) error {
 	for n := 0; n < len(p); {
 		if c.draining.Load() { // looked at while it can be dismissed
 			until := time.Unix(1, 0)
