@@ -25,8 +25,8 @@ func isConfiguration(o source.Resource) bool {
 		o.Root.Get("metadata", "labels").Get("app.kubernetes.io/name").Text() == "ingress-nginx")
 }
 
-// config returns a value of the ConfigMap of the controller. Where several ConfigMaps say different things, nobody knows
-// which is in force, and the first is taken.
+// config returns a value of the ConfigMap of the controller. Of several, nobody knows which is in force, and the first
+// is taken.
 func (r *reader) config(key string) source.Node {
 	for _, o := range r.configs {
 		if v := o.Root.Get("data").Get(key); v.Exists() {

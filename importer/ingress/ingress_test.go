@@ -205,26 +205,29 @@ data:
 
 func TestTheClassSaysWhoServesAnIngress(t *testing.T) {
 	class := func(controller, more string) string {
-		return "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: main" + more + "}\nspec: {controller: " +
-			controller + "}\n"
+		return "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: main" + more +
+			"}\nspec: {controller: " + controller + "}\n"
 	}
 	const byDefault = ", annotations: {ingressclass.kubernetes.io/is-default-class: \"true\"}"
 	for _, c := range []struct {
 		from, product string
 		texts         []string
 	}{
-		{"ingress-nginx", "ingress-nginx", []string{ingressOf("  annotations: {kubernetes.io/ingress.class: nginx}\n", "")}},
+		{"ingress-nginx", "ingress-nginx", []string{
+			ingressOf("  annotations: {kubernetes.io/ingress.class: nginx}\n", "")}},
 		{"ingress-nginx-internal", "ingress-nginx", []string{ingressOf("", "  ingressClassName: nginx-internal\n")}},
 		{"ingress-main", "ingress-nginx", []string{ingressOf("", "  ingressClassName: main\n"),
 			class("k8s.io/ingress-nginx", "")}},
 		{"ingress-main", "ingress-nginx", []string{ingressOf("", ""), class("k8s.io/internal-ingress-nginx", byDefault)}},
 		{"ingress-main", "kong-ingress-controller", []string{ingressOf("", "  ingressClassName: main\n"),
 			class("ingress-controllers.konghq.com/kong", "")}},
-		{"ingress-main", "", []string{ingressOf("", "  ingressClassName: main\n"), class("traefik.io/ingress-controller", "")}},
+		{"ingress-main", "", []string{ingressOf("", "  ingressClassName: main\n"),
+			class("traefik.io/ingress-controller", "")}},
 		{"ingress", "", []string{ingressOf("", ""), class("k8s.io/ingress-nginx", "")}},
 		{"ingress", "", []string{ingressOf("", "  ingressClassName: \"{{ .Values.class }}\"\n")}},
 		{"ingress-nginx", "ingress-nginx", []string{ingressOf(annotations("use-regex: \"true\""), "")}},
-		{"ingress-nginx", "", []string{ingressOf("  annotations: {nginx.org/mergeable-ingress-type: master}\n", nginxClass)}},
+		{"ingress-nginx", "", []string{
+			ingressOf("  annotations: {nginx.org/mergeable-ingress-type: master}\n", nginxClass)}},
 		{"ingress-kong", "kong-ingress-controller", []string{ingressOf("", "  ingressClassName: kong\n")}},
 		{"ingress-alb", "", []string{ingressOf("", "  ingressClassName: alb\n")}},
 		{"ingress-haproxy", "", []string{ingressOf("", "  ingressClassName: haproxy\n")}},

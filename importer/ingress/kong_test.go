@@ -33,7 +33,8 @@ func TestKongsControllerWritesFiveRetries(t *testing.T) {
 }
 
 func TestAnnotationsOfAServiceAreReadForKong(t *testing.T) {
-	f := read(t, ingressOf("", kongClass), service+"    konghq.com/retries: \"1\"\n    konghq.com/read-timeout: \"2000\"\n"+
+	f := read(t, ingressOf("", kongClass), service+"    konghq.com/retries: \"1\"\n"+
+		"    konghq.com/read-timeout: \"2000\"\n"+
 		"    konghq.com/connect-timeout: 1s\n    konghq.com/write-timeout: \"3000\"\n")
 	l := only(t, f)
 	for _, c := range []struct{ got, want string }{

@@ -114,8 +114,8 @@ func (n *controlled) words() []source.Part {
 var triesOfGRPC = regexp.MustCompile(`\bgrpc_next_upstream_tries\s+(\d{1,6})\s*;`)
 
 // ofGRPC is what is repeated of calls of gRPC. ingress-nginx writes no directive for them, so nginx's own list holds,
-// whose number of tries is without a limit, and its balancer asks for a try more at each. Every call is a POST, so it is
-// repeated only while nothing of it was sent.
+// whose number of tries is without a limit, and its balancer asks for a try more at each. Every call is a POST, so it
+// is repeated only while nothing of it was sent.
 func (n *controlled) ofGRPC() []topology.Repeat {
 	tries := topology.DefaultOf(topology.Unbounded, n.who+", which sets no grpc_next_upstream_tries", n.at)
 	for _, snippet := range []source.Node{n.o.Annotation(nginxPrefix + "configuration-snippet"),

@@ -119,8 +119,8 @@ func (r *reader) targets(o source.Resource, c class) []target {
 			match: topology.Match{Other: "while no endpoint of the service is ready"}})
 	}
 	if len(all) == 0 && !rules.Exists() && !r.elsewhere(o) {
-		r.remark("F702", o.At, o.String()+" rules", "this Ingress has neither rules nor a default back end here, so where it "+
-			"leads is not known", "pass the file as it is rendered (kustomize build … | abate audit -), or complete it: "+
+		r.remark("F702", o.At, o.String()+" rules", "this Ingress has neither rules nor a default back end here, so where "+
+			"it leads is not known", "pass the file as it is rendered (kustomize build … | abate audit -), or complete it: "+
 			"Kubernetes refuses it as it is")
 	}
 	return all
@@ -164,6 +164,9 @@ func pathOf(o source.Resource, c class, path, kind string) string {
 	return path + "*"
 }
 
+// action is the port of what is no service, but a redirect or an answer, of the load balancers of AWS.
+const action = "use-annotation"
+
 // backend returns the name of the service that a path leads to, if one can be known.
 func (r *reader) backend(o source.Resource, t target) string {
 	service := t.backend.Get("service")
@@ -178,8 +181,7 @@ func (r *reader) backend(o source.Resource, t target) string {
 	switch template := source.Template(name.Text()); {
 	case template != "":
 		r.remark("F702", name.At(), subject, "the back end is a template: "+template, "pass the file as it is rendered")
-	case service.Get("port", "name").Text() == "use-annotation" || t.backend.Get("servicePort").Text() == "use-annotation":
-		// of the load balancers of AWS: an action, such as a redirect, and no service
+	case service.Get("port", "name").Text() == action || t.backend.Get("servicePort").Text() == action:
 	case name.Text() != "":
 		return name.Text()
 	case resource.Exists():

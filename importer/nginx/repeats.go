@@ -77,7 +77,8 @@ func (in *instance) repeats(s *scope, prefix string, pass *directive, u *upstrea
 			more := in.oneMore(tries, u, at)
 			kept, _ := Words([]source.Part{{Text: "error", At: at}}, sent, more)
 			for _, r := range kept {
-				r.Word, r.On = "keepalive", slices.DeleteFunc(r.On, func(o topology.Outcome) bool { return o == topology.Refused })
+				r.Word = "keepalive"
+				r.On = slices.DeleteFunc(r.On, func(o topology.Outcome) bool { return o == topology.Refused })
 				out = append(out, r)
 			}
 		}
