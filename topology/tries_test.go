@@ -36,6 +36,8 @@ func TestTriesOfAHang(t *testing.T) {
 		"no limit at all":   {tries: 4, want: 1, never: true},
 		"nginx, whose limit only forbids to start": {tries: 3, perTry: time.Second, overall: 1500 * time.Millisecond,
 			startsOnly: true, want: 2, longest: 2 * time.Second},
+		"a limit that only forbids to start, and waits that are drawn": {tries: 9, perTry: time.Second,
+			overall: 4 * time.Second, startsOnly: true, first: time.Second, jitter: "full", want: 4, longest: 5 * time.Second},
 		"a fixed wait counts": {tries: 9, perTry: time.Second, overall: 4 * time.Second, first: time.Second, want: 2,
 			longest: 4 * time.Second},
 		"a drawn wait may be nothing": {tries: 9, perTry: time.Second, overall: 4 * time.Second, first: time.Second,
