@@ -271,6 +271,21 @@ spec:
 	}
 }
 
+func TestThePathOfARuleIsTheConditionOfItsCalls(t *testing.T) {
+	for _, c := range []struct{ metadata, class, path, kind, want string }{
+		{"", nginxClass, "/orders", "Prefix", "/orders*"},
+		{"", nginxClass, "/orders", "Exact", "/orders"},
+		{"", nginxClass, "/", "Prefix", ""},
+		{annotations("use-regex: \"true\""), nginxClass, "/o(/|$)(.*)", "ImplementationSpecific", "~/o(/|$)(.*)"},
+		{"", kongClass, "/~/o/\\d+", "ImplementationSpecific", "~/o/\\d+"},
+	} {
+		text := strings.NewReplacer("path: /orders", "path: "+c.path, "Prefix", c.kind).Replace(ingressOf(c.metadata, c.class))
+		if got := only(t, read(t, text)).Match.Path; got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.kind, c.path, got, c.want)
+		}
+	}
+}
+
 func TestACanaryIsTriedAsTheIngressBesideIt(t *testing.T) {
 	main := ingressOf(annotations("proxy-next-upstream-tries: \"2\""), nginxClass)
 	canary := func(more ...string) string {
@@ -282,7 +297,7 @@ func TestACanaryIsTriedAsTheIngressBesideIt(t *testing.T) {
 		f.Calls[1].Layers[0].At.File != "0.yaml" || !slices.Equal(rules(f), []string{"F602:9"}) {
 		t.Errorf("%v\n%s", rules(f), f.YAML())
 	}
-	if f := read(t, canary("canary-weight: \"0\"", ""), main); len(f.Calls) != 1 {
+	if f := read(t, canary("canary-weight: \"0\""), main); len(f.Calls) != 1 {
 		t.Errorf("a canary that gets nothing is called: %s", f.YAML())
 	}
 	if f := read(t, canary("canary-by-header: x")); len(f.Calls) != 1 || len(f.Calls[0].Layers) != 0 {
