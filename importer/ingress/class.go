@@ -44,10 +44,17 @@ func (r *reader) classOf(o source.Resource) class {
 	}
 	if resource, found := r.classes[name]; found {
 		c.controller = byController(resource.Spec.Get("controller").Text())
-	} else if annotated(o, "nginx.org/") || annotated(o, "nginx.com/") { // that of NGINX Inc., whose class is nginx too
+	} else if c.controller == ingressNginx && r.ofNginxInc(o) {
 		c.controller = ""
 	}
 	return c
+}
+
+// ofNginxInc reports whether an Ingress whose class is nginx is for the controller of NGINX Inc., whose class that is
+// too: it has annotations of it, or its image runs and that of ingress-nginx does not.
+func (r *reader) ofNginxInc(o source.Resource) bool {
+	return annotated(o, "nginx.org/") || annotated(o, "nginx.com/") ||
+		!r.assume.Images["nginx-ingress"].IsZero() && r.assume.Images[ingressNginx].IsZero() && !annotated(o, nginxPrefix)
 }
 
 // byName is the controller that a class means by custom.
@@ -88,6 +95,18 @@ func (r *reader) from(c class, at topology.Position) string {
 		r.form.Services = append(r.form.Services, s)
 	}
 	return c.service
+}
+
+// sharedLimits gives a limit that nobody wrote the place of the first Ingress of its controller: the cause is one, however
+// many Ingresses there are.
+func (r *reader) sharedLimits(controller string, l *topology.Layer) {
+	if l.PerTry.Origin != topology.Default {
+		return
+	}
+	if r.first[controller].IsZero() {
+		r.first[controller] = l.PerTry.At
+	}
+	l.PerTry.At = r.first[controller]
 }
 
 // controllers are the titles of the controllers, and the newest version that is known here.

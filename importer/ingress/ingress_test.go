@@ -244,6 +244,29 @@ func TestTheClassSaysWhoServesAnIngress(t *testing.T) {
 	}
 }
 
+// The controller of NGINX Inc. serves the same class. Its image says so, unless the other runs too.
+func TestTheImageOfAControllerSaysWhoseAClassIs(t *testing.T) {
+	inc, other := topology.Write("3.6", topology.Position{}), topology.Write("1.12", topology.Position{})
+	for want, images := range []map[string]topology.Value[string]{
+		{"nginx-ingress": inc}, {"nginx-ingress": inc, "ingress-nginx": other},
+	} {
+		f := readAs(t, source.Assume{Images: images}, ingressOf("", nginxClass))
+		if got := len(f.Calls[0].Layers); got != want {
+			t.Errorf("%v: %d layers, want %d", images, got, want)
+		}
+	}
+}
+
+// A limit that nobody wrote is one cause, however many Ingresses a controller serves. The numbers of tries keep their
+// places, because --fix writes them there.
+func TestADefaultLimitStandsAtTheFirstIngress(t *testing.T) {
+	f := read(t, ingressOf("", nginxClass), ingressOf("", nginxClass))
+	first, second := f.Calls[0].Layers[0], f.Calls[1].Layers[0]
+	if second.PerTry.At != first.PerTry.At || second.Repeats[0].Tries.At == first.Repeats[0].Tries.At {
+		t.Errorf("%s", f.YAML())
+	}
+}
+
 func TestOldIngressesAndDefaultBackEndsLeadSomewhere(t *testing.T) {
 	f := read(t, `apiVersion: extensions/v1beta1
 kind: Ingress

@@ -35,7 +35,9 @@ func (r *reader) kong(t target, name, namespace string) topology.Layer {
 		s.ReadTimeout = or(s.ReadTimeout, read(r, proxy.Get("read_timeout"), milliseconds))
 		s.ConnectTimeout = or(s.ConnectTimeout, read(r, proxy.Get("connect_timeout"), milliseconds))
 	}
-	return s.Layer()
+	l := s.Layer()
+	r.sharedLimits(kongIngress, &l)
+	return l
 }
 
 // milliseconds reads a whole number of them.

@@ -50,6 +50,7 @@ func (r *reader) nginx(o source.Resource) func(target, string) (topology.Layer, 
 		n.grpc = true
 	}
 	l := n.layer()
+	r.sharedLimits(ingressNginx, &l)
 	return func(t target, _ string) (topology.Layer, bool) {
 		if _, taken := r.beside[t.key()]; !taken {
 			r.beside[t.key()] = l

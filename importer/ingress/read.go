@@ -19,13 +19,14 @@ type reader struct {
 	configs      []source.Resource            // ConfigMaps of ingress-nginx
 	made         map[string]bool              // services of the form
 	beside       map[[2]string]topology.Layer // of ingress-nginx, by host and path: canaries take them over
+	first        map[string]topology.Position // where a controller's defaults are first met
 	form         topology.Form
 }
 
 // Read returns what the documents, all of them recognised, say.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
 	r := &reader{assume: assume, classes: map[string]source.Resource{}, made: map[string]bool{},
-		beside: map[[2]string]topology.Layer{}}
+		beside: map[[2]string]topology.Layer{}, first: map[string]topology.Position{}}
 	for _, d := range docs {
 		switch o := d.Resource(); o.Kind {
 		case "Ingress":

@@ -14,7 +14,8 @@ import (
 var products = map[string]string{"nginx": "nginx", "nginx-unprivileged": "nginx", "haproxy": "haproxy",
 	"envoy": "envoy", "proxyv2": "istio", "pilot": "istio", "traefik": "traefik", "kong": "kong", "daprd": "dapr",
 	"kuma-dp": "kuma", "ingress-nginx/controller": "ingress-nginx", "nginx-ingress-controller": "ingress-nginx",
-	"kubernetes-ingress-controller": "kong-ingress-controller"}
+	"kubernetes-ingress-controller": "kong-ingress-controller", "nginx-ingress": "nginx-ingress",
+	"nginx-plus-ingress": "nginx-ingress"}
 
 // tagged is a tag that begins with a version: "1.27", "v3.1.2-alpine".
 var tagged = regexp.MustCompile(`^v?(\d+\.\d+(?:\.\d+)?)(?:[-+].*)?$`)
