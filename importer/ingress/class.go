@@ -42,6 +42,9 @@ func (r *reader) classOf(o source.Resource) class {
 	if !strings.Contains(name, "ingress") {
 		c.service = "ingress-" + name
 	}
+	if strings.Contains(name, "traefik") { // as its own resources call it
+		c.service = "traefik"
+	}
 	if resource, found := r.classes[name]; found {
 		c.controller = byController(resource.Spec.Get("controller").Text())
 	} else if c.controller == ingressNginx && r.ofNginxInc(o) {
@@ -97,8 +100,8 @@ func (r *reader) from(c class, at topology.Position) string {
 	return c.service
 }
 
-// sharedLimits gives a limit that nobody wrote the place of the first Ingress of its controller: the cause is one, however
-// many Ingresses there are.
+// sharedLimits gives a limit that nobody wrote the place of the first Ingress of its controller: the cause is one,
+// however many Ingresses there are.
 func (r *reader) sharedLimits(controller string, l *topology.Layer) {
 	if l.PerTry.Origin != topology.Default {
 		return

@@ -229,6 +229,7 @@ func TestTheClassSaysWhoServesAnIngress(t *testing.T) {
 		{"ingress-nginx", "", []string{
 			ingressOf("  annotations: {nginx.org/mergeable-ingress-type: master}\n", nginxClass)}},
 		{"ingress-kong", "kong-ingress-controller", []string{ingressOf("", "  ingressClassName: kong\n")}},
+		{"traefik", "", []string{ingressOf("", "  ingressClassName: traefik\n")}},
 		{"ingress-alb", "", []string{ingressOf("", "  ingressClassName: alb\n")}},
 		{"ingress-haproxy", "", []string{ingressOf("", "  ingressClassName: haproxy\n")}},
 	} {
@@ -263,6 +264,14 @@ func TestADefaultLimitStandsAtTheFirstIngress(t *testing.T) {
 	f := read(t, ingressOf("", nginxClass), ingressOf("", nginxClass))
 	first, second := f.Calls[0].Layers[0], f.Calls[1].Layers[0]
 	if second.PerTry.At != first.PerTry.At || second.Repeats[0].Tries.At == first.Repeats[0].Tries.At {
+		t.Errorf("%s", f.YAML())
+	}
+}
+
+func TestAnIngressWithMiddlewaresIsReadByTraefiksImporter(t *testing.T) {
+	f := read(t, ingressOf("  annotations:\n"+
+		"    traefik.ingress.kubernetes.io/router.middlewares: a-b@kubernetescrd\n", ""))
+	if len(f.Calls)+len(f.Services) > 0 {
 		t.Errorf("%s", f.YAML())
 	}
 }
@@ -302,7 +311,8 @@ func TestThePathOfARuleIsTheConditionOfItsCalls(t *testing.T) {
 		{annotations("use-regex: \"true\""), nginxClass, "/o(/|$)(.*)", "ImplementationSpecific", "~/o(/|$)(.*)"},
 		{"", kongClass, "/~/o/\\d+", "ImplementationSpecific", "~/o/\\d+"},
 	} {
-		text := strings.NewReplacer("path: /orders", "path: "+c.path, "Prefix", c.kind).Replace(ingressOf(c.metadata, c.class))
+		text := strings.NewReplacer("path: /orders", "path: "+c.path, "Prefix",
+			c.kind).Replace(ingressOf(c.metadata, c.class))
 		if got := only(t, read(t, text)).Match.Path; got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.kind, c.path, got, c.want)
 		}

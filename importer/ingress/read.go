@@ -47,6 +47,9 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	r.retired()
 	for _, canary := range []bool{false, true} { // which follow what they stand beside
 		for _, o := range r.ingresses {
+			if o.Annotation(middlewares).Text() != "" {
+				continue
+			}
 			if c := r.classOf(o); canary == (c.controller == ingressNginx && isCanary(o)) {
 				r.ingress(o, c)
 			}
@@ -55,6 +58,9 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	r.form.Remarks = source.Distinct(r.form.Remarks)
 	return r.form
 }
+
+// middlewares is the annotation of an Ingress that package traefik reads.
+const middlewares = "traefik.ingress.kubernetes.io/router.middlewares"
 
 func (r *reader) remark(rule string, at topology.Position, subject, text, fix string) {
 	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: rule, At: at, Subject: subject, Text: text, Fix: fix})
@@ -121,8 +127,8 @@ func (r *reader) targets(o source.Resource, c class) []target {
 	}
 	if len(all) == 0 && !rules.Exists() && !r.elsewhere(o) {
 		r.remark("F702", o.At, o.String()+" rules", "this Ingress has neither rules nor a default back end here, so where "+
-			"it leads is not known", "pass the file as it is rendered (kustomize build … | abate audit -), or complete it: "+
-			"Kubernetes refuses it as it is")
+			"it leads is not known", "pass the file as it is rendered (kustomize build … | abate audit -), or complete "+
+			"it: Kubernetes refuses it as it is")
 	}
 	return all
 }
