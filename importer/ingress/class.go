@@ -3,6 +3,7 @@ package ingress
 import (
 	"strings"
 
+	"github.com/abate-go/abate/importer/kong"
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/topology"
 )
@@ -10,7 +11,7 @@ import (
 // The controllers whose retries are known.
 const (
 	ingressNginx = "ingress-nginx"
-	kongIngress  = "kong-ingress-controller"
+	kongIngress  = kong.ControllerName
 )
 
 // class is what serves an Ingress.
@@ -114,7 +115,7 @@ func (r *reader) sharedLimits(controller string, l *topology.Layer) {
 
 // controllers are the titles of the controllers, and the newest version that is known here.
 var controllers = map[string][2]string{ingressNginx: {"ingress-nginx", "1.15"},
-	kongIngress: {"Kong Ingress Controller", "3.5"}}
+	kongIngress: {"Kong Ingress Controller", kong.ControllerVersion}}
 
 func (r *reader) version(controller string) topology.Value[string] {
 	return r.assume.Version(controller, controllers[controller][1])

@@ -61,7 +61,7 @@ func (r *reader) nginx(o source.Resource) func(target, string) (topology.Layer, 
 
 func (n *controlled) layer() topology.Layer {
 	limit := func(key string, byDefault time.Duration) topology.Value[time.Duration] {
-		return or(setting(n, key, seconds), topology.DefaultOf(byDefault, n.who, n.at))
+		return or(setting(n, key, source.Whole(time.Second, "seconds")), topology.DefaultOf(byDefault, n.who, n.at))
 	}
 	l := topology.Layer{Kind: topology.Gateway, Product: ingressNginx, Version: n.version(ingressNginx), StartsOnly: true,
 		PerTry: limit("proxy-read-timeout", nginxRead), Connect: limit("proxy-connect-timeout", nginxConnect),
@@ -142,11 +142,11 @@ func (n *controlled) ofGRPC() []topology.Repeat {
 
 // setting reads a value of the Ingress, or of the ConfigMap of the controller.
 func setting[T topology.Scalar](n *controlled, key string, parse func(string) (T, error)) topology.Value[T] {
-	v := dropped(n.reader, n.o.Annotation(nginxPrefix+key), n.o.String()+" "+key, ingressNginx, parse)
+	v := dropped(n.reader, n.o.Annotation(nginxPrefix+key), n.o.String()+" "+key, parse)
 	if !v.IsZero() {
 		return v
 	}
-	v = dropped(n.reader, n.config(key), "ConfigMap "+key, ingressNginx, parse)
+	v = dropped(n.reader, n.config(key), "ConfigMap "+key, parse)
 	if v.Origin == topology.Written {
 		v = topology.Inherit(v.V, v.At, "the ConfigMap of ingress-nginx")
 	}

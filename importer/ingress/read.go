@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/abate-go/abate/importer/kong"
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/topology"
 )
@@ -14,8 +15,7 @@ type reader struct {
 	classes      map[string]source.Resource
 	defaultClass string
 	ingresses    []source.Resource
-	services     []source.Resource            // with annotations of Kong
-	overrides    []source.Resource            // KongIngresses
+	kong         kong.Controller
 	configs      []source.Resource            // ConfigMaps of ingress-nginx
 	made         map[string]bool              // services of the form
 	beside       map[[2]string]topology.Layer // of ingress-nginx, by host and path: canaries take them over
@@ -27,6 +27,7 @@ type reader struct {
 func Read(docs []source.Document, assume source.Assume) topology.Form {
 	r := &reader{assume: assume, classes: map[string]source.Resource{}, made: map[string]bool{},
 		beside: map[[2]string]topology.Layer{}, first: map[string]topology.Position{}}
+	r.kong.Version = r.version(kongIngress)
 	for _, d := range docs {
 		switch o := d.Resource(); o.Kind {
 		case "Ingress":
@@ -37,14 +38,14 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 				r.defaultClass = o.Name
 			}
 		case "Service":
-			r.services = append(r.services, o)
+			r.kong.Services = append(r.kong.Services, o)
 		case "KongIngress":
-			r.overrides = append(r.overrides, o)
+			r.kong.Overrides = append(r.kong.Overrides, o)
 		default:
 			r.configs = append(r.configs, o)
 		}
 	}
-	r.retired()
+	r.form.Remarks = r.kong.Retired()
 	for _, canary := range []bool{false, true} { // which follow what they stand beside
 		for _, o := range r.ingresses {
 			if o.Annotation(middlewares).Text() != "" {
@@ -55,7 +56,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 			}
 		}
 	}
-	r.form.Remarks = source.Distinct(r.form.Remarks)
+	r.form.Remarks = source.Distinct(append(r.form.Remarks, r.kong.Remarks...))
 	return r.form
 }
 
@@ -87,7 +88,11 @@ func (r *reader) ingress(o source.Resource, c class) {
 		}
 		layer = r.nginx(o)
 	case kongIngress:
-		layer = func(t target, name string) (topology.Layer, bool) { return r.kong(t, name, o.Namespace), true }
+		layer = func(t target, name string) (topology.Layer, bool) {
+			l := r.kong.Layer(kong.Service{At: t.at}, name, o.Namespace)
+			r.sharedLimits(kongIngress, &l)
+			return l, true
+		}
 	}
 	for _, t := range r.targets(o, c) {
 		name := r.backend(o, t)
