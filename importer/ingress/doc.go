@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/abate-go/abate/importer/kong"
 	"github.com/abate-go/abate/importer/source"
 )
 
@@ -27,10 +28,8 @@ func Recognise(d source.Document) bool {
 		return r.Group == "networking.k8s.io" || r.Group == "extensions"
 	case "IngressClass":
 		return r.Group == "networking.k8s.io"
-	case "KongIngress":
-		return r.Group == "configuration.konghq.com"
-	case "Service":
-		return r.Group == "" && annotated(r, kongPrefix)
+	case "KongIngress", "Service":
+		return kong.Annotated(r)
 	case "ConfigMap":
 		return isConfiguration(r)
 	}

@@ -1,6 +1,8 @@
 package kong
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/abate-go/abate/importer/source"
@@ -42,6 +44,19 @@ func (c *Controller) Layer(s Service, name, namespace string) topology.Layer {
 	set(&s.ReadTimeout, "read-timeout", "read_timeout", proxy)
 	set(&s.ConnectTimeout, "connect-timeout", "connect_timeout", proxy)
 	return s.Layer()
+}
+
+// Annotated reports whether an object says something to the controller of a Service: it is one with annotations of
+// Kong, or a KongIngress.
+func Annotated(o source.Resource) bool {
+	switch o.Kind {
+	case "KongIngress":
+		return o.Group == "configuration.konghq.com"
+	case "Service":
+		return o.Group == "" && slices.ContainsFunc(o.Root.Get("metadata", "annotations").Pairs(),
+			func(p source.Pair) bool { return strings.HasPrefix(p.Key, annotation) })
+	}
+	return false
 }
 
 // find returns the object of a name in a namespace, as far as its file says that.

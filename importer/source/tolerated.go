@@ -9,8 +9,8 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// Tolerated is Scalar for programs that leave out a value they cannot read: then it is absent, with a remark. who is the
-// program, and subject what the remark is about.
+// Tolerated is Scalar for programs that leave out a value they cannot read: then it is absent, with a remark. who is
+// the program, and subject what the remark is about.
 func Tolerated[T topology.Scalar](n Node, who, subject string, parse func(string) (T, error)) (topology.Value[T],
 	[]topology.Remark,
 ) {
