@@ -101,18 +101,6 @@ func (r *reader) from(c class, at topology.Position) string {
 	return c.service
 }
 
-// sharedLimits gives a limit that nobody wrote the place of the first Ingress of its controller: the cause is one,
-// however many Ingresses there are.
-func (r *reader) sharedLimits(controller string, l *topology.Layer) {
-	if l.PerTry.Origin != topology.Default {
-		return
-	}
-	if r.first[controller].IsZero() {
-		r.first[controller] = l.PerTry.At
-	}
-	l.PerTry.At = r.first[controller]
-}
-
 // controllers are the titles of the controllers, and the newest version that is known here.
 var controllers = map[string][2]string{ingressNginx: {"ingress-nginx", "1.15"},
 	kongIngress: {"Kong Ingress Controller", kong.ControllerVersion}}

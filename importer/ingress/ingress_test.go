@@ -261,10 +261,12 @@ func TestTheImageOfAControllerSaysWhoseAClassIs(t *testing.T) {
 // A limit that nobody wrote is one cause, however many Ingresses a controller serves. The numbers of tries keep their
 // places, because --fix writes them there.
 func TestADefaultLimitStandsAtTheFirstIngress(t *testing.T) {
-	f := read(t, ingressOf("", nginxClass), ingressOf("", nginxClass))
-	first, second := f.Calls[0].Layers[0], f.Calls[1].Layers[0]
-	if second.PerTry.At != first.PerTry.At || second.Repeats[0].Tries.At == first.Repeats[0].Tries.At {
-		t.Errorf("%s", f.YAML())
+	for _, class := range []string{nginxClass, kongClass} {
+		f := read(t, ingressOf("", class), ingressOf("", class))
+		first, second := f.Calls[0].Layers[0], f.Calls[1].Layers[0]
+		if second.PerTry.At != first.PerTry.At || second.Repeats[0].Tries.At == first.Repeats[0].Tries.At {
+			t.Errorf("%s", f.YAML())
+		}
 	}
 }
 

@@ -50,7 +50,12 @@ func (r *reader) nginx(o source.Resource) func(target, string) (topology.Layer, 
 		n.grpc = true
 	}
 	l := n.layer()
-	r.sharedLimits(ingressNginx, &l)
+	if l.PerTry.Origin == topology.Default { // one cause, however many Ingresses there are
+		if r.first.IsZero() {
+			r.first = l.PerTry.At
+		}
+		l.PerTry.At = r.first
+	}
 	return func(t target, _ string) (topology.Layer, bool) {
 		if _, taken := r.beside[t.key()]; !taken {
 			r.beside[t.key()] = l

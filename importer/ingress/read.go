@@ -19,14 +19,14 @@ type reader struct {
 	configs      []source.Resource            // ConfigMaps of ingress-nginx
 	made         map[string]bool              // services of the form
 	beside       map[[2]string]topology.Layer // of ingress-nginx, by host and path: canaries take them over
-	first        map[string]topology.Position // where a controller's defaults are first met
+	first        topology.Position            // of a limit that ingress-nginx has and nobody wrote
 	form         topology.Form
 }
 
 // Read returns what the documents, all of them recognised, say.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
 	r := &reader{assume: assume, classes: map[string]source.Resource{}, made: map[string]bool{},
-		beside: map[[2]string]topology.Layer{}, first: map[string]topology.Position{}}
+		beside: map[[2]string]topology.Layer{}}
 	r.kong.Version = r.version(kongIngress)
 	for _, d := range docs {
 		switch o := d.Resource(); o.Kind {
@@ -89,9 +89,7 @@ func (r *reader) ingress(o source.Resource, c class) {
 		layer = r.nginx(o)
 	case kongIngress:
 		layer = func(t target, name string) (topology.Layer, bool) {
-			l := r.kong.Layer(kong.Service{At: t.at}, name, o.Namespace)
-			r.sharedLimits(kongIngress, &l)
-			return l, true
+			return r.kong.Layer(kong.Service{At: t.at}, name, o.Namespace), true
 		}
 	}
 	for _, t := range r.targets(o, c) {

@@ -24,6 +24,8 @@ type Controller struct {
 	// Services are those with annotations of Kong, and Overrides the KongIngresses.
 	Services, Overrides []source.Resource
 	Remarks             []topology.Remark // noticed by Layer
+
+	first topology.Position // of a limit that nobody wrote
 }
 
 // Who says whose defaults hold: "Kong Ingress Controller 3.5".
@@ -43,7 +45,14 @@ func (c *Controller) Layer(s Service, name, namespace string) topology.Layer {
 	s.Retries = or(annotated(c, o, "retries", source.Int), or(read(c, proxy.Get("retries"), source.Int), s.Retries))
 	set(&s.ReadTimeout, "read-timeout", "read_timeout", proxy)
 	set(&s.ConnectTimeout, "connect-timeout", "connect_timeout", proxy)
-	return s.Layer()
+	l := s.Layer()
+	if l.PerTry.Origin == topology.Default { // one cause, whatever leads to Kong
+		if c.first.IsZero() {
+			c.first = l.PerTry.At
+		}
+		l.PerTry.At = c.first
+	}
+	return l
 }
 
 // Annotated reports whether an object says something to the controller of a Service: it is one with annotations of
