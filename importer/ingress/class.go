@@ -64,6 +64,7 @@ func (r *reader) ofNginxInc(o source.Resource) bool {
 // byName is the controller that a class means by custom.
 func byName(class string) string {
 	switch {
+	case strings.Contains(class, "nginx-plus"): // that of NGINX Inc.
 	case strings.Contains(class, "nginx"):
 		return ingressNginx
 	case strings.Contains(class, "kong"):

@@ -230,6 +230,7 @@ func TestTheClassSaysWhoServesAnIngress(t *testing.T) {
 			ingressOf("  annotations: {nginx.org/mergeable-ingress-type: master}\n", nginxClass)}},
 		{"ingress-kong", "kong-ingress-controller", []string{ingressOf("", "  ingressClassName: kong\n")}},
 		{"traefik", "", []string{ingressOf("", "  ingressClassName: traefik\n")}},
+		{"ingress-nginx-plus", "", []string{ingressOf("", "  ingressClassName: nginx-plus\n")}},
 		{"ingress-alb", "", []string{ingressOf("", "  ingressClassName: alb\n")}},
 		{"ingress-haproxy", "", []string{ingressOf("", "  ingressClassName: haproxy\n")}},
 	} {
