@@ -43,6 +43,10 @@ metadata: {name: orders, namespace: shop, annotations: {konghq.com/retries: "1"}
 		l.Match.Host != "shop.example.com" {
 		t.Errorf("%s", f.YAML())
 	}
+	calls := read(t, source.Assume{}, strings.Replace(route("kong", ""), "HTTPRoute", "GRPCRoute", 1)).Calls
+	if calls[0].Layers[0].Speaks.Or("") != topology.SpeaksGRPC {
+		t.Errorf("a GRPCRoute speaks %s", calls[0].Layers[0].Speaks)
+	}
 	f = read(t, source.Assume{}, route("kong", "    timeouts: {request: 2s}\n    retry: {attempts: 3}\n")+service)
 	l = f.Calls[0].Layers[0]
 	if l.Repeats[0].Tries.String() != "2 (f0.yaml:19:77)" || l.PerTry.V != time.Minute || len(f.Remarks) != 2 ||

@@ -25,5 +25,8 @@ func (r *reader) behindKong(l topology.Layer, name, namespace string) topology.L
 	one := r.kong.Layer(kong.Service{Name: l.Name, Choice: l.Choice, At: l.At, ReadTimeout: l.PerTry,
 		ConnectTimeout: l.Connect}, name, namespace)
 	one.Match = l.Match
+	if one.Speaks.IsZero() {
+		one.Speaks = l.Speaks
+	}
 	return one
 }

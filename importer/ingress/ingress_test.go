@@ -157,7 +157,7 @@ func TestCallsOfGRPCAreRepeatedWithoutALimit(t *testing.T) {
 	l := only(t, f)
 	if got := rules(f); !slices.Equal(got, []string{"F602:8"}) || l.Tries(topology.Refused,
 		topology.Unsafe).N != topology.Unbounded || l.Tries(topology.Hang, topology.Unsafe).N != 1 ||
-		l.Tries(topology.ResetSent, topology.Unsafe).N != 1 {
+		l.Tries(topology.ResetSent, topology.Unsafe).N != 1 || l.Speaks.String() != "grpc (0.yaml:7:51)" {
 		t.Errorf("%v\n%s", got, f.YAML())
 	}
 	l = only(t, read(t, ingressOf(annotations("backend-protocol: GRPCS", "configuration-snippet: |")+

@@ -35,11 +35,12 @@ func TestKongsControllerWritesFiveRetries(t *testing.T) {
 func TestAnnotationsOfAServiceAreReadForKong(t *testing.T) {
 	f := read(t, ingressOf("", kongClass), service+"    konghq.com/retries: \"1\"\n"+
 		"    konghq.com/read-timeout: \"2000\"\n"+
-		"    konghq.com/connect-timeout: 1s\n    konghq.com/write-timeout: \"3000\"\n")
+		"    konghq.com/connect-timeout: 1s\n    konghq.com/write-timeout: \"3000\"\n    konghq.com/protocol: grpcs\n")
 	l := only(t, f)
 	for _, c := range []struct{ got, want string }{
 		{l.Repeats[0].Tries.String(), "2 (1.yaml:7:25)"},
 		{l.PerTry.String(), "2s (1.yaml:8:30)"},
+		{l.Speaks.String(), "grpc (1.yaml:11:26)"},
 		{l.Connect.String(), "1m0s (default of Kong Ingress Controller 3.5; 1.yaml:7:5)"},
 	} {
 		if c.got != c.want {

@@ -80,6 +80,7 @@ func (n *controlled) layer() topology.Layer {
 	if n.grpc {
 		l.Overall = topology.DefaultOf(time.Duration(0), n.who, n.at)
 		l.Repeats = n.ofGRPC()
+		l.Speaks = topology.Write(topology.SpeaksGRPC, n.o.Annotation(nginxPrefix+"backend-protocol").At())
 		return l
 	}
 	l.Overall = limit("proxy-next-upstream-timeout", 0)

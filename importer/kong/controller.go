@@ -46,6 +46,9 @@ func (c *Controller) Layer(s Service, name, namespace string) topology.Layer {
 	set(&s.ReadTimeout, "read-timeout", "read_timeout", proxy)
 	set(&s.ConnectTimeout, "connect-timeout", "connect_timeout", proxy)
 	l := s.Layer()
+	if is := o.Annotation(annotation + "protocol"); strings.HasPrefix(is.Text(), "grpc") {
+		l.Speaks = topology.Write(topology.SpeaksGRPC, is.At())
+	}
 	if l.PerTry.Origin == topology.Default { // one cause, whatever leads to Kong
 		if c.first.IsZero() {
 			c.first = l.PerTry.At

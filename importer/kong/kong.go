@@ -79,6 +79,9 @@ func (k *kong) callee(s source.Node) {
 		to, aliases, one.Several = behind(host, u.Get("targets").Items())
 	}
 	l := one.Layer()
+	if is := s.Get("protocol"); strings.HasPrefix(is.Text()+address, "grpc") {
+		l.Speaks = topology.Write(topology.SpeaksGRPC, is.At())
+	}
 	l.Match = match(s)
 	if isUpstream {
 		l.Endpoints = topology.Write(len(u.Get("targets").Items()), u.At())
