@@ -1,11 +1,13 @@
 package audit_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/abate-go/abate/audit"
+	"github.com/abate-go/abate/importer"
 	"github.com/abate-go/abate/lint"
 )
 
@@ -43,4 +45,25 @@ func TestAFixThatStopsBeforeItsEndKeepsItsPromisesAndSaysSo(t *testing.T) {
 	if nothing == 0 || something == 0 {
 		t.Errorf("%d searches stopped without a change and %d with some: both must be tried", nothing, something)
 	}
+}
+
+// Services that all call those behind them make a graph in which each try of a number takes as long as thousands in
+// another one. What is counted is what it takes.
+func TestAFixOfADenseGraphEndsWithinACountedNumberOfSteps(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("calls:\n")
+	for i := range 22 {
+		for j := i + 1; j < 22; j++ {
+			fmt.Fprintf(&b, "- {from: s%d, to: s%d, layers: [{kind: client, repeats: [{on: [\"503\"], tries: 3}]}]}\n", i, j)
+		}
+	}
+	files := []importer.File{{Name: "calls.yaml", Data: []byte(b.String())}}
+	r := audit.Run(files, audit.Options{})
+	steps := 0
+	const effort, each = 10_000, 500 // steps for one of effort; a quarter more is for the last way
+	r.ProposeWithin(files, lint.Options{Steps: &steps}, effort)
+	if most := each * effort * 5 / 4; !r.Unfinished || steps > most {
+		t.Errorf("unfinished %t after %d steps, want at most %d", r.Unfinished, steps, most)
+	}
+	held(t, "a dense graph", files, r)
 }

@@ -9,6 +9,8 @@ type Options struct {
 	// Work is how much Amplification follows exactly, in steps of calls (about 50 ns each), before it bounds the rest
 	// coarsely; see Bound.Coarse. 0 means 2,500,000, which is enough for most systems of 10,000 services.
 	Work int
+	// Steps, if it is not nil, is added the steps that Run or Amplification makes.
+	Steps *int
 	// Only names the rules that Run asks, by their ids; none means all.
 	Only []string
 }

@@ -22,7 +22,6 @@ type evaluation struct {
 	g *graph
 	a assumption
 
-	work   int // how much was looked at
 	states []state
 	ready  []bool
 	touch  []int // services whose state is set
@@ -199,7 +198,7 @@ func (e *evaluation) arrived(v int, roots []rooted) []rooted {
 
 // edge returns the state of a call, seen from its caller: of one call, however many it makes.
 func (e *evaluation) edge(c int, callee state) (state, []Factor) {
-	e.work += 8
+	e.a.work += 8
 	call := &e.g.calls[c]
 	methods := e.a.methods
 	if unsafe, known := call.call.Unsafe.Get(); known {
@@ -242,7 +241,6 @@ const maxVariants = 16
 
 func (e *evaluation) through(call *edge, l *topology.Layer, in variant, methods topology.Methods) variant {
 	out := variant{s: e.a.layer(l, in.s, methods, e.g.paid(call, l)), ours: in.ours || !l.Owner.IsZero()}
-	e.work += 8 + len(out.s.steps)
 	if e.track != nil {
 		out.factors = append([]Factor{{Layer: l, Times: e.factor(l, &in.s, &out.s, methods)}}, in.factors...)
 	}

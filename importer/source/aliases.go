@@ -88,8 +88,9 @@ func (n Node) pairs(all []Pair, seen *mergedIn) []Pair {
 	return all
 }
 
-// Limits of one document that is YAML. More than this is no configuration, and would take all memory, or all time: whoever
-// reads what aliases of lists of aliases bring does not come to its end. Large JSON is read part by part; see largeJSON.
+// Limits of one document that is YAML. More than this is no configuration, and would take all memory, or all time:
+// whoever reads what aliases of lists of aliases bring does not come to its end. Large JSON is read part by part; see
+// largeJSON.
 const (
 	maxNodes   = 2_000_000
 	maxYAML    = 64 << 20
