@@ -39,7 +39,7 @@ with calls: and services: (see docs/audit.md).
   --prometheus URL        ask this Prometheus who calls whom, how often and how fast: service graphs
                           of Tempo and the OpenTelemetry collector, Istio, Linkerd. Saved answers of
                           instant queries are read as files
-  --window TIME           how far back it looks (default 5m)
+  --window TIME           how far back it looks, from 1s to 1y (default 5m)
 
   --assume NAME=VALUE     istio=1.23: whose defaults hold; implementation=istio, envoy-gateway or consul: what
                           serves routes of the Gateway API; app=propagate: an application whose call
@@ -169,6 +169,9 @@ func parse(args []string) (*auditOptions, error) {
 	if !(o.max >= 1) { // NaN is no number either
 		o.wrong("--max-amplification: %v is too few, for a request is one attempt at least; write a number from 1 on, or "+
 			"leave the flag out for 10", o.max)
+	}
+	if err := audit.CheckWindow(o.window); err != nil {
+		o.wrong("--window: %v", err)
 	}
 	cli.CheckOutage(o.outage, o.rate, audit.AssumedRate, o.wrong)
 	if all := o.toStdout(); len(all) > 1 {
