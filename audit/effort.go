@@ -12,7 +12,7 @@ const effort = 50_000
 
 // So many steps through a form, and so many bytes of a file, are one of effort.
 const (
-	stepsOfEffort = 500
+	stepsOfEffort = 1000
 	bytesOfEffort = 200
 )
 

@@ -60,7 +60,7 @@ func TestAFixOfADenseGraphEndsWithinACountedNumberOfSteps(t *testing.T) {
 	files := []importer.File{{Name: "calls.yaml", Data: []byte(b.String())}}
 	r := audit.Run(files, audit.Options{})
 	steps := 0
-	const effort, each = 10_000, 500 // steps for one of effort; a quarter more is for the last way
+	const effort, each = 10_000, 1000 // steps for one of effort; a quarter more is for the last way
 	r.ProposeWithin(files, lint.Options{Steps: &steps}, effort)
 	if most := each * effort * 5 / 4; !r.Unfinished || steps > most {
 		t.Errorf("unfinished %t after %d steps, want at most %d", r.Unfinished, steps, most)

@@ -123,7 +123,7 @@ type played struct {
 // layer returns the state of a call through a layer, when in is the state of each try.
 func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods, weight func(extra float64) float64,
 ) state {
-	p := &played{a: a, l: l, m: a.limits(l), methods: methods}
+	p := &played{a: a, l: l, m: a.limits(l), methods: methods, seen: make([]failure, 0, len(in.fails)+2)}
 	if p.m.veiled && !inTime(l, &in) || in.vague && p.m.try+p.m.all > 0 {
 		in = in.atOnce()
 		p.m = limits{}
@@ -157,6 +157,7 @@ func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods
 	}
 	a.work += 8 + len(p.starts) + len(out.steps) + len(l.Repeats)
 	out.steps = a.tidy(out.steps)
+	out.fails = make([]failure, 0, len(p.seen)+2)
 	p.fails(&out)
 	out.vague = in.vague || !a.worst && p.vague()
 	a.allowances(l, &out, tries, copies)

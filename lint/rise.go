@@ -300,7 +300,7 @@ func (e *evaluation) service(v int) {
 // made is the state of a service that makes some calls for one request.
 func (e *evaluation) made(v int, calls []int) state {
 	svc := &e.g.services[v]
-	out := state{cancels: e.a.truth(svc.Cancels, false)}
+	out, anything := state{cancels: e.a.truth(svc.Cancels, false)}, failure{least: never}
 	groups := map[int]*group{}
 	for _, c := range calls {
 		call := &e.g.calls[c]
@@ -325,9 +325,10 @@ func (e *evaluation) made(v int, calls []int) state {
 		g.add(&s, n, mean)
 		out.base, out.best = out.base+product(n, s.base), max(out.best, s.best)
 		for _, f := range s.fails {
-			e.answer(&out, f, svc)
+			e.answer(&out, f, svc, &anything)
 		}
 	}
+	out.spread(anything)
 	e.follow(&out, groups, svc)
 	if !e.a.truth(svc.CallTree, false) {
 		out.base, _ = out.total()

@@ -114,7 +114,7 @@ var rulesOfAmplification = []Rule{
 			"counted number of steps, the same on every machine, and then bounds what is left from what each layer can do " +
 			"at most. Nothing is below what can happen, but numbers may be far above it. The finding says for how many " +
 			"services that is so.",
-		"The limit is `Work` of package lint, 2,500,000 steps; that is enough for most systems of 10,000 services that " +
+		"The limit is `Work` of package lint, 8,000,000 steps; that is enough for most systems of 10,000 services that " +
 			"call a few others each.",
 		"You want to know whether anything is unbounded, and no more: that is seen all the same.",
 		"Audit fewer services at once. Folders of examples and test data join into one system that nobody runs: name " +

@@ -53,6 +53,8 @@ with calls: and services: (see docs/audit.md).
                           attempts, as configured and with the changes of --fix
   --outage TIME           how long a service fails (default 30s)
   --service NAME          the only service that fails
+  --runs N                runs of each at most (1 to 1000; default 10, or 5 of a large system if none
+                          collapses)
   --rate N                requests/s at services that nobody calls, where no file says it (default 100)
 
   --fix                   look for the fewest numbers to change, or to write where a default is at
@@ -90,6 +92,7 @@ type auditOptions struct {
 	failOn  string
 	outage  time.Duration
 	service string
+	runs    int
 	rate    float64
 	fix     fixing
 	explain string
@@ -140,6 +143,7 @@ func (o *auditOptions) define() *flag.FlagSet {
 	f.Float64Var(&o.max, "max-amplification", 10, "")
 	f.StringVar(&o.failOn, "fail-on", "error", "")
 	f.DurationVar(&o.outage, "outage", 30*time.Second, "")
+	f.IntVar(&o.runs, "runs", 0, "")
 	f.StringVar(&o.service, "service", "", "")
 	f.Float64Var(&o.rate, "rate", audit.AssumedRate, "")
 	f.Var(&o.fix, "fix", "")
@@ -172,6 +176,9 @@ func parse(args []string) (*auditOptions, error) {
 	}
 	if err := audit.CheckWindow(o.window); err != nil {
 		o.wrong("--window: %v", err)
+	}
+	if o.runs < 0 || o.runs > 1000 {
+		o.wrong("--runs: %d is no number of runs; write one from 1 to 1000, or leave the flag out", o.runs)
 	}
 	cli.CheckOutage(o.outage, o.rate, audit.AssumedRate, o.wrong)
 	if all := o.toStdout(); len(all) > 1 {
@@ -269,7 +276,7 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		r.Propose(files, options.Lint)
 	}
 	if o.simulate {
-		r.Simulate(ctx, audit.SimulateOptions{Outage: o.outage, Service: o.service, Rate: o.rate,
+		r.Simulate(ctx, audit.SimulateOptions{Outage: o.outage, Service: o.service, Rate: o.rate, Runs: o.runs,
 			Progress: progress.outage})
 		progress.End("")
 	}
