@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -254,14 +253,14 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		answers, asked := audit.Prometheus(ctx, nil, o.prometheus, o.window)
 		files, err = append(files, answers...), errors.Join(err, asked)
 	}
-	if ctx.Err() != nil {
+	if err != nil && len(files) == 0 && ctx.Err() == nil { // a report of nothing would say that nothing is repeated
+		return o.code(nil, err, stderr)
+	}
+	var r *audit.Result
+	if ctx.Err() != nil || !cli.Interruptible(ctx, func() { r = audit.Run(files, options) }) {
 		fmt.Fprintln(stderr, "abate audit: interrupted; nothing was judged.")
 		return exitInterrupted
 	}
-	if err != nil && len(files) == 0 { // a report of nothing would say that nothing is repeated
-		return o.code(nil, err, stderr)
-	}
-	r := audit.Run(files, options)
 	if err == nil && r.Known() == 0 && !r.Fails(lint.Warning) {
 		err = errors.New("none of these files is of a kind that is read; --list says what each was taken for")
 	}
@@ -273,7 +272,12 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		err = errors.Join(err, o.failing(r))
 	}
 	if o.fix != "" || o.simulate {
-		r.Propose(files, options.Lint)
+		progress.changes()
+		proposed := *r // of which nothing is used if it is not ready
+		if cli.Interruptible(ctx, func() { proposed.Propose(files, options.Lint) }) {
+			r = &proposed
+		}
+		progress.End("")
 	}
 	if o.simulate {
 		r.Simulate(ctx, audit.SimulateOptions{Outage: o.outage, Service: o.service, Rate: o.rate, Runs: o.runs,
@@ -352,30 +356,6 @@ func (o *auditOptions) least() lint.Severity {
 		return least
 	}
 	return lint.Error + 1 // never
-}
-
-// rewrite writes the files that the changes touch, and returns their names.
-func rewrite(r *audit.Result, files []importer.File) (names []string, err error) {
-	changed, left := audit.Apply(files, r.Changes)
-	var errs []error
-	for i := range files {
-		if slices.Equal(files[i].Data, changed[i].Data) {
-			continue
-		}
-		if files[i].Name == audit.StdinName {
-			errs = append(errs, errors.New("standard input cannot be changed"))
-			continue
-		}
-		if err := cli.ReplaceFile(files[i].Name, changed[i].Data); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		names = append(names, files[i].Name)
-	}
-	for _, e := range left {
-		errs = append(errs, fmt.Errorf("%s: %s is no longer there", e.At, e.Old))
-	}
-	return names, errors.Join(errs...)
 }
 
 // code is the exit code.
