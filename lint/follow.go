@@ -56,8 +56,8 @@ func (e *evaluation) follow(out *state, groups map[int]*group, svc *topology.Ser
 	}
 }
 
-// answer adds what a service's callers see when a call of its own fails with f. Where that may be anything, f has part in
-// when it is: in anything.
+// answer adds what a service's callers see when a call of its own fails with f. Where that may be anything, f has part
+// in when it is: in anything.
 func (e *evaluation) answer(out *state, f failure, svc *topology.Service, anything *failure) {
 	if f.least == never { // the call does not end, so neither does the service
 		out.fail(f)
