@@ -37,7 +37,9 @@ func Collect(ctx context.Context, paths []string, stdin io.Reader, progress func
 	c := &collecting{ctx: ctx, progress: progress, seen: map[string]bool{}}
 	for _, path := range paths {
 		if path == Stdin {
-			data, err := io.ReadAll(io.LimitReader(stdin, importer.MaxBytes+1))
+			data, err := waitFor(c.ctx, func() ([]byte, error) {
+				return io.ReadAll(io.LimitReader(stdin, importer.MaxBytes+1))
+			})
 			if err != nil {
 				c.errs = append(c.errs, fmt.Errorf("standard input: %w", err))
 				continue
@@ -120,13 +122,18 @@ func readUpTo(ctx context.Context, path string, most int64) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
 		return readFile(path, most)
 	}
+	return waitFor(ctx, func() ([]byte, error) { return readFile(path, most) })
+}
+
+// waitFor reads what may never end. It is left when ctx is done.
+func waitFor(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	type result struct {
 		data []byte
 		err  error
 	}
 	done := make(chan result, 1)
 	go func() {
-		data, err := readFile(path, most)
+		data, err := read()
 		done <- result{data, err}
 	}()
 	select {

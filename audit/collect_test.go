@@ -2,6 +2,8 @@ package audit_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,6 +27,17 @@ func TestALinkToAFolderIsReadWhenItIsNamed(t *testing.T) {
 	}
 	files, err := audit.Collect(context.Background(), []string{link}, nil, nil)
 	if err != nil || len(files) != 1 || files[0].Name != filepath.ToSlash(filepath.Join(link, "calls.yaml")) {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// Nobody may ever write to standard input.
+func TestStandardInputIsLeftWhenTheAuditIsInterrupted(t *testing.T) {
+	silent, writer := io.Pipe()
+	defer writer.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if files, err := audit.Collect(ctx, []string{audit.Stdin}, silent, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", files, err)
 	}
 }

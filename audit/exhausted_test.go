@@ -1,11 +1,13 @@
 package audit_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/abate-go/abate/audit"
+	"github.com/abate-go/abate/importer"
 	"github.com/abate-go/abate/lint"
 )
 
@@ -43,4 +45,25 @@ func TestAFixThatStopsBeforeItsEndKeepsItsPromisesAndSaysSo(t *testing.T) {
 	if nothing == 0 || something == 0 {
 		t.Errorf("%d searches stopped without a change and %d with some: both must be tried", nothing, something)
 	}
+}
+
+// Services that all call those behind them make a graph in which each try of a number takes as long as thousands in
+// another one. What is counted is what it takes.
+func TestAFixOfADenseGraphEndsWithinACountedNumberOfSteps(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("calls:\n")
+	for i := range 40 {
+		for j := i + 1; j < 40; j++ {
+			fmt.Fprintf(&b, "- {from: s%d, to: s%d, layers: [{kind: client, repeats: [{on: [\"503\"], tries: 3}]}]}\n", i, j)
+		}
+	}
+	files := []importer.File{{Name: "calls.yaml", Data: []byte(b.String())}}
+	r := audit.Run(files, audit.Options{})
+	steps := 0
+	r.Propose(files, lint.Options{Steps: &steps})
+	const most = 30_000_000 // it takes 24; 32 if the files that are read again do not count, 59 if steps do not
+	if !r.Unfinished || steps > most {
+		t.Errorf("unfinished %t after %d steps, want at most %d", r.Unfinished, steps, most)
+	}
+	held(t, "a dense graph", files, r)
 }

@@ -20,3 +20,9 @@ const (
 func (r *Result) ProposeWithin(files []importer.File, o lint.Options, effort int) {
 	r.propose(files, o, effort)
 }
+
+// Long takes runs of more events for long ones.
+func (o SimulateOptions) Long(events int64) SimulateOptions {
+	o.many = events
+	return o
+}

@@ -44,6 +44,7 @@ type inserts struct {
 	known  map[question]*Edit // nil where there is none
 	// remarks are how many each file has as it is, where that was counted.
 	remarks map[string]int
+	effort  *int // what is left of it
 }
 
 // question is a place, with what is to stand there.
@@ -100,8 +101,7 @@ func (in *inserts) holds(e Edit, at topology.Position, to int) bool {
 	if len(left) > 0 {
 		return false
 	}
-	was, _ := importer.Read([]importer.File{before}, in.assume)
-	is, _ := importer.Read(changed, in.assume)
+	was, is := in.read(before), in.read(changed[0])
 	if len(is.Remarks) > len(was.Remarks) {
 		return false
 	}

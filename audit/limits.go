@@ -65,11 +65,6 @@ func moreOf(is, was map[string]int) bool {
 	return false
 }
 
-func (p *plan) lint(form *topology.Form, o lint.Options) []lint.Finding {
-	p.effort -= 1 + len(form.Calls) + len(form.Services)
-	return lint.Run(*form, o)
-}
-
 // complaints counts the warnings and errors, each error twice.
 func complaints(all []lint.Finding) int {
 	n := 0
@@ -324,7 +319,7 @@ func (in *inserts) lasts(e Edit, to time.Duration) bool {
 		return false
 	}
 	changed, _ := Apply([]importer.File{{Name: e.At.File, Data: in.files[e.At.File]}}, []Edit{e})
-	is, _ := importer.Read(changed, in.assume)
+	is := in.read(changed[0])
 	found := false
 	eachLayer(&is, func(l *topology.Layer) {
 		for _, v := range []topology.Value[time.Duration]{l.PerTry, l.Overall} {

@@ -33,6 +33,7 @@ func (r *Result) propose(files []importer.File, o lint.Options, effort int) {
 	}
 	p := &plan{data: data, effort: effort, inserts: inserts{files: data, assume: r.assume, known: map[question]*Edit{},
 		remarks: map[string]int{}}}
+	p.inserts.effort = &p.effort
 	r.proposed = true
 	var changes []Edit
 	var form topology.Form
@@ -86,7 +87,7 @@ func (p *plan) propose(before topology.Form, way caution, o lint.Options) ([]Edi
 		all = p.limits(&form, o)
 	}
 	all = merged(all, p.once(&form, o))
-	short := draft{nil, clone(before), lint.Amplification(before, o)}
+	short := draft{nil, clone(before), p.amplification(&before, o)}
 	for {
 		made, a := p.shorten(&form, o)
 		all = merged(all, made)
@@ -127,7 +128,7 @@ func mended(all []lint.Finding) map[string]int {
 // are made in the form too, and what the paths are then.
 func (p *plan) shorten(form *topology.Form, o lint.Options) ([]Edit, *lint.Amplified) {
 	var all []Edit
-	a, given, again := lint.Amplification(*form, o), map[way]bool{}, false
+	a, given, again := p.amplification(form, o), map[way]bool{}, false
 	for p.effort > 0 {
 		w := worstBut(a, given)
 		if w == nil || w.Most <= enough || len(given) >= givenUp {
@@ -148,10 +149,6 @@ func (p *plan) shorten(form *topology.Form, o lint.Options) ([]Edit, *lint.Ampli
 	}
 	return all, a
 }
-
-// effort is how much is tried before Propose stops with what it has found: numbers of tries, each times the size of the
-// form. It is some seconds.
-const effort = 50_000
 
 // givenUp is for how many paths that no number can shorten others are looked at.
 const givenUp = 50
@@ -182,12 +179,14 @@ func (p *plan) best(form *topology.Form, changes [][]*setting, a *lint.Amplified
 ) {
 	least := lengthOf(a)
 	for _, change := range changes {
-		p.effort -= 1 + len(form.Calls) + len(form.Services)
+		if p.effort <= 0 {
+			break
+		}
 		was := make([][]topology.Value[int], len(change))
 		for i, s := range change {
 			was[i] = s.set(s.to)
 		}
-		next := lint.Amplification(*form, o)
+		next := p.amplification(form, o)
 		for i, s := range change {
 			s.restore(was[i])
 		}
@@ -334,11 +333,14 @@ func (p *plan) settings(form *topology.Form, onPath map[topology.Position]bool,
 				if !onPath[at] {
 					continue
 				}
+				s := byPlace[at]
+				if s == nil && p.effort <= 0 {
+					continue
+				}
 				e, beside, to, editable := smaller(l, rep)
 				if !editable {
 					continue
 				}
-				s := byPlace[at]
 				if s == nil {
 					s = &setting{edit: e, beside: beside, to: to, layer: l, tries: ruled(l, rep).Tries.V}
 					byPlace[at] = s

@@ -34,7 +34,7 @@ func (in *inserts) beside(product string, e Edit) []Edit {
 func (in *inserts) same(edits []Edit) bool {
 	file := edits[0].At.File
 	changed, left := Apply([]importer.File{{Name: file, Data: in.files[file]}}, edits)
-	is, _ := importer.Read(changed, in.assume)
+	is := in.read(changed[0])
 	return len(left) == 0 && len(is.Remarks) <= in.remarksOf(file)
 }
 
@@ -42,7 +42,7 @@ func (in *inserts) same(edits []Edit) bool {
 func (in *inserts) remarksOf(file string) int {
 	n, counted := in.remarks[file]
 	if !counted {
-		was, _ := importer.Read([]importer.File{{Name: file, Data: in.files[file]}}, in.assume)
+		was := in.read(importer.File{Name: file, Data: in.files[file]})
 		n = len(was.Remarks)
 		in.remarks[file] = n
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/abate-go/abate/sim"
@@ -22,6 +23,10 @@ const (
 	// So many runs that all collapse say that more than half of all do (0.5⁵ = 3 %). A run that collapses is the one that
 	// takes long, so nothing is gained by more of them.
 	clearRuns = 5
+	// A run of more events is long. One of these has to do to see which way of failing does most harm, and five are
+	// enough if none of them collapses, too: then most do not. It is a number of events, so that it is the same runs on
+	// every machine.
+	manyEvents = 500_000
 )
 
 // trial is one way in which a service fails, as it is played. Both variants have the same seeds, from the first one on,
@@ -50,10 +55,23 @@ func (r *Result) trial(service string, way topology.Outcome, o SimulateOptions) 
 }
 
 // settle plays a variant until it is clear what it does, or so many runs are made.
-func (t *trial) settle(ctx context.Context, c *tally, most int) {
-	t.play(ctx, c, min(clearRuns, most))
-	if c.collapsed < c.runs {
-		t.play(ctx, c, most)
+func (t *trial) settle(ctx context.Context, c *tally, o SimulateOptions) {
+	t.play(ctx, c, min(clearRuns, o.Runs))
+	if c.collapsed < c.runs && (c.collapsed > 0 || o.all || !c.long(o.many)) {
+		t.play(ctx, c, o.Runs)
+	}
+}
+
+// scout plays each of several trials at the same time until it is seen how much harm it does.
+func scout(ctx context.Context, trials []*trial, o SimulateOptions) {
+	for runs := range min(fewRuns, o.Runs) {
+		var all sync.WaitGroup
+		for _, t := range trials {
+			if runs == 0 || o.all || !t.before.long(o.many) {
+				all.Go(func() { t.play(ctx, &t.before, 1+runs) })
+			}
+		}
+		all.Wait()
 	}
 }
 
@@ -92,10 +110,15 @@ type tally struct {
 	runs, collapsed int
 	recoveries      []float64
 	attempts        float64 // for one request while the service fails, summed over the runs
+	events          int64
 }
+
+// long reports whether a run takes long.
+func (c *tally) long(many int64) bool { return c.runs > 0 && c.events/int64(c.runs) > many }
 
 func (c *tally) add(v *sim.VariantResult, service string) {
 	c.runs += v.Runs
+	c.events += v.Events
 	c.collapsed += int(math.Round(v.Collapse.Share * float64(v.Runs)))
 	c.recoveries = append(c.recoveries, v.Recovery...)
 	slices.Sort(c.recoveries)

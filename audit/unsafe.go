@@ -14,7 +14,7 @@ import (
 // errors of rule F301. It returns the changes, which are made in the form too.
 func (p *plan) once(form *topology.Form, o lint.Options) []Edit {
 	unsafe := map[topology.Position]bool{}
-	for _, f := range lint.Run(*form, o) {
+	for _, f := range p.lint(form, o) {
 		if f.Rule == "F301" && f.Severity == lint.Error {
 			unsafe[f.At] = true
 		}

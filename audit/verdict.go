@@ -35,13 +35,18 @@ type Outage struct {
 
 // SimulateOptions says what is played.
 type SimulateOptions struct {
-	Outage  time.Duration // how long a service fails; 0 means 30 s
-	Runs    int           // at most, for each variant; 0 means 10. Five that all collapse are enough
-	Rate    float64       // requests/s at roots whose rate no file says; 0 means AssumedRate
-	Service string        // the only service that fails; empty means each that others call, the worst first
-	Most    int           // services at most; 0 means 3
+	Outage time.Duration // how long a service fails; 0 means 30 s
+	// Runs is how many there are at most, for each variant. Five that all collapse are enough. 0 means 10, or five of a
+	// large system if none of them collapses.
+	Runs    int
+	Rate    float64 // requests/s at roots whose rate no file says; 0 means AssumedRate
+	Service string  // the only service that fails; empty means each that others call, the worst first
+	Most    int     // services at most; 0 means 3
 	// Progress is told what is played next; it may be nil.
 	Progress func(service string, n, of int)
+
+	all  bool  // the runs were asked for
+	many int64 // events of a run that is long
 }
 
 // Simulate plays the outage of each dependency on which something is repeated, the worst first, and adds the verdicts
@@ -97,18 +102,21 @@ var ways = []topology.Outcome{topology.Hang, topology.Refused, topology.S503}
 // play plays each way of failing a few times, and then the one that does most harm as configured as often as it takes,
 // both as configured and with the changes.
 func (r *Result) play(ctx context.Context, service string, o SimulateOptions) Verdict {
+	o.all, o.Runs, o.many = o.Runs > 0, cmp.Or(o.Runs, 10), cmp.Or(o.many, manyEvents)
+	trials := make([]*trial, len(ways))
+	for i, way := range ways {
+		trials[i] = r.trial(service, way, o)
+	}
+	scout(ctx, trials, o)
 	var worst *trial
-	most := cmp.Or(o.Runs, 10)
-	for _, way := range ways {
-		t := r.trial(service, way, o)
-		t.play(ctx, &t.before, min(fewRuns, most))
+	for _, t := range trials {
 		if worst == nil || t.failed == nil && (worst.failed != nil || t.before.outage().worseThan(worst.before.outage())) {
 			worst = t
 		}
 	}
-	worst.settle(ctx, &worst.before, most)
+	worst.settle(ctx, &worst.before, o)
 	if len(r.Changes) > 0 {
-		worst.settle(ctx, &worst.after, most)
+		worst.settle(ctx, &worst.after, o)
 	}
 	return worst.verdict()
 }

@@ -55,16 +55,20 @@ type way struct{ service, root string }
 // worstBut returns the worst path but for those that were given up.
 func worstBut(a *lint.Amplified, given map[way]bool) *Worst {
 	var best *Worst
+	var bound lint.Bound
+	var root lint.RootBound
 	for _, b := range a.Bounds {
 		for _, r := range b.Roots {
 			w := worstOf(b, r)
 			if w == nil || given[way{w.Service, w.Root}] || best != nil && !w.worseThan(best) {
 				continue
 			}
-			w.Hops = a.Path(b, r, true)
-			w.Unsaid = a.Unsaid(w.Hops)
-			best = w
+			best, bound, root = w, b, r
 		}
+	}
+	if best != nil {
+		best.Hops = a.Path(bound, root, true)
+		best.Unsaid = a.Unsaid(best.Hops)
 	}
 	return best
 }

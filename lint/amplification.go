@@ -54,6 +54,15 @@ type Amplified struct {
 	evaluated map[assumed]*evaluation
 	trackers  map[assumed]*evaluation // for Path
 	coarse    []float64
+	asked     map[question][]rooted // of written
+	rough     int                   // services that were bounded coarsely
+}
+
+// question is what written was asked.
+type question struct {
+	service int
+	o       topology.Outcome
+	m       topology.Methods
 }
 
 type assumed struct {
@@ -81,21 +90,32 @@ func amplify(g *graph, o Options) *Amplified {
 			a.service(v, m)
 		}
 	}
+	if o.Steps != nil {
+		*o.Steps += a.steps()
+	}
 	return a
 }
 
 func (a *Amplified) evaluation(worst bool, m topology.Methods) *evaluation {
-	k := assumed{worst: worst, methods: m}
-	if a.evaluated[k] == nil {
-		a.evaluated[k] = newEvaluation(a.g, k)
+	return evaluationIn(a.evaluated, a.g, assumed{worst: worst, methods: m})
+}
+
+func evaluationIn(all map[assumed]*evaluation, g *graph, k assumed) *evaluation {
+	if all[k] == nil {
+		all[k] = newEvaluation(g, k)
 	}
-	return a.evaluated[k]
+	return all[k]
 }
 
 // spent is how much was followed exactly so far.
-func (a *Amplified) spent() (work int) {
-	for _, e := range a.evaluated {
-		work += e.work
+func (a *Amplified) spent() int { return workOf(a.evaluated) }
+
+// steps is all that was done so far, for bounds and paths.
+func (a *Amplified) steps() int { return workOf(a.evaluated) + workOf(a.trackers) }
+
+func workOf(evaluations map[assumed]*evaluation) (work int) {
+	for _, e := range evaluations {
+		work += e.a.work
 	}
 	return work
 }
@@ -115,6 +135,7 @@ func (a *Amplified) service(v int, m topology.Methods) {
 	for _, class := range a.of(s) {
 		if a.spent() >= a.o.Work {
 			a.Bounds = append(a.Bounds[:first], a.roughly(v, m))
+			a.rough++
 			return
 		}
 		b := Bound{Service: s.Name, Outcomes: class, Methods: m, Roots: a.roots(v, class[0], m)}
@@ -178,11 +199,16 @@ func (a *Amplified) written(b Bound, r RootBound) float64 {
 	if !ok || b.Coarse || len(b.Cycle) > 0 {
 		return 0
 	}
-	k := assumed{true, b.Methods, true}
-	if a.evaluated[k] == nil {
-		a.evaluated[k] = newEvaluation(a.g, k)
+	q := question{v, b.Outcomes[0], b.Methods}
+	roots, answered := a.asked[q]
+	if !answered {
+		if a.asked == nil {
+			a.asked = map[question][]rooted{}
+		}
+		roots = evaluationIn(a.evaluated, a.g, assumed{true, b.Methods, true}).rise(v, b.Outcomes[0])
+		a.asked[q] = roots
 	}
-	for _, found := range a.evaluated[k].rise(v, b.Outcomes[0]) {
+	for _, found := range roots {
 		if a.g.services[found.root].Name == r.Root && found.services != r.Outside {
 			return found.n
 		}

@@ -323,6 +323,21 @@ func (r *run) unsaid(hops []Hop, one *Finding) {
 	}
 }
 
+// unfinished is rule F109: what was not followed to its end, and what that means.
+func (r *run) unfinished() {
+	n := r.amplified.rough
+	if n == 0 {
+		return
+	}
+	r.report(Finding{Rule: "F109", Subject: "size of the graph", Effect: float64(n),
+		Message: fmt.Sprintf("%s and %s are too many to follow all ways through them: after %d steps, for %s attempts are "+
+			"bounded from what each layer can do at most, which is never below what can happen, and may be far above; "+
+			"proved is there what the last call alone does, and no path is named",
+			plural(len(r.g.services), "service", "services"), plural(len(r.g.calls), "call", "calls"), r.o.Work,
+			plural(n, "service", "services")),
+		Fix: "audit the files of fewer services at once, or leave out what does not run together, such as test data"})
+}
+
 // cycles is rule F106.
 func (r *run) cycles() {
 	for n, names := range r.g.cycles {

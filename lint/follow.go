@@ -56,8 +56,9 @@ func (e *evaluation) follow(out *state, groups map[int]*group, svc *topology.Ser
 	}
 }
 
-// answer adds what a service's callers see when a call of its own fails with f.
-func (e *evaluation) answer(out *state, f failure, svc *topology.Service) {
+// answer adds what a service's callers see when a call of its own fails with f. Where that may be anything, f has part
+// in when it is: in anything.
+func (e *evaluation) answer(out *state, f failure, svc *topology.Service, anything *failure) {
 	if f.least == never { // the call does not end, so neither does the service
 		out.fail(f)
 		return
@@ -73,14 +74,25 @@ func (e *evaluation) answer(out *state, f failure, svc *topology.Service) {
 		}
 	case e.a.worst: // it may answer anything, or pass on what it saw
 		out.fail(f)
-		for _, o := range topology.AllOutcomes() {
-			if o != topology.Refused && o != topology.ResetUnsent && (svc.Codes() || !o.GRPC()) {
-				f.seen = o
-				out.fail(f)
-			}
-		}
+		anything.least, anything.most = min(anything.least, f.least), max(anything.most, f.most)
 	} // else it is not even proved that it fails
 }
+
+// spread adds that a service may answer anything that it can answer, if it may.
+func (s *state) spread(anything failure, svc *topology.Service) {
+	if anything.least == never {
+		return
+	}
+	s.fails = slices.Grow(s.fails, len(answerable))
+	for _, anything.seen = range answerable {
+		if svc.Codes() || !anything.seen.GRPC() {
+			s.fail(anything)
+		}
+	}
+}
+
+// answerable is what a service that has a request can answer.
+var answerable = slices.DeleteFunc(topology.AllOutcomes(), func(o topology.Outcome) bool { return !processed(o) })
 
 // fine is the answer of a service that can do without what failed.
 const fine = topology.Outcome(254)

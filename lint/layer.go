@@ -17,6 +17,8 @@ type assumption struct {
 	written bool
 	// guessed is set when a value that nobody knows has decided the worst case.
 	guessed bool
+	// work is how much was looked at.
+	work int
 }
 
 // limits of a layer, 0 for none. Without knowledge of one, blind is set.
@@ -121,7 +123,7 @@ type played struct {
 // layer returns the state of a call through a layer, when in is the state of each try.
 func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods, weight func(extra float64) float64,
 ) state {
-	p := &played{a: a, l: l, m: a.limits(l), methods: methods}
+	p := &played{a: a, l: l, m: a.limits(l), methods: methods, seen: make([]failure, 0, len(in.fails)+2)}
 	if p.m.veiled && !inTime(l, &in) || in.vague && p.m.try+p.m.all > 0 {
 		in = in.atOnce()
 		p.m = limits{}
@@ -153,7 +155,9 @@ func (a *assumption) layer(l *topology.Layer, in state, methods topology.Methods
 			out.steps = p.attempts(out.steps, started, later(at, after), times*copies, pays(times*copies))
 		}
 	}
+	a.work += 8 + len(p.starts) + len(out.steps) + len(l.Repeats)
 	out.steps = a.tidy(out.steps)
+	out.fails = make([]failure, 0, len(p.seen)+2)
 	p.fails(&out)
 	out.vague = in.vague || !a.worst && p.vague()
 	a.allowances(l, &out, tries, copies)
@@ -193,11 +197,15 @@ func (p *played) see(f failure) {
 // play lets the tries follow each other as early as they can.
 func (p *played) play() {
 	at := time.Duration(0)
+	tries := make([]float64, 0, 32)
+	for _, f := range p.seen {
+		tries = append(tries, p.a.tries(p.l, f.seen, p.methods))
+	}
 	for i := 1; ; i++ {
 		p.starts = append(p.starts, at)
 		best, most := never, 1.0
-		for _, f := range p.seen {
-			if n := p.a.tries(p.l, f.seen, p.methods); n > float64(i) {
+		for k, f := range p.seen {
+			if n := tries[k]; n > float64(i) {
 				best, most = min(best, f.least), max(most, n)
 			}
 		}
@@ -334,66 +342,4 @@ func (p *played) longest() time.Duration {
 		total = min(total, later(p.m.all, one))
 	}
 	return total
-}
-
-// ours is the product whose layers share the allowance of a call tree.
-const ours = "abate"
-
-// allowances bounds the attempts by what a call tree may add, when the layer is one of ours, and says what the layer is
-// to a tree that began further out. The rules are those of core.CallTree: the first call of a tree sets how many extra
-// attempts there are, everyone takes from that number, and a layer keeps one for a callee that does not answer.
-func (a *assumption) allowances(l *topology.Layer, out *state, tries, copies float64) {
-	owner, known := l.Owner.Get()
-	if l.Owner.IsUnknown() && !a.worst {
-		owner, known = "nearest", true
-	}
-	if !known || owner == "none" {
-		each := tries * (1 + copies)
-		if out.base, out.best = product(out.base, each), product(out.best, each); known || l.Owner.IsUnknown() {
-			out.base, _ = out.total() // what is behind begins trees of its own
-			out.best = 0
-		}
-		return
-	}
-	first, unknown := 0.0, false // extra attempts that the layer's calls may make, when it is the first
-	for i := range l.Repeats {
-		r := &l.Repeats[i]
-		if n, ok := r.Tries.Get(); ok && n < topology.Unbounded {
-			first = max(first, float64(n-1))
-		} else if ok {
-			first = math.Inf(1)
-		} else {
-			unknown = unknown || r.Tries.IsUnknown()
-		}
-	}
-	base, best, own := out.base, out.best, 0.0
-	if owner == "edge" {
-		best = 0
-	}
-	if tries > 1 {
-		own = first
-	}
-	if tries > 1 || copies > 0 {
-		out.best = max(base, best)
-	} else {
-		out.best = best
-	}
-	if unknown {
-		if !a.worst {
-			out.limit(base) // it may be one extra attempt, which is spent on nothing
-		}
-		return // it may be none, and what is behind begins trees of its own
-	}
-	if first == 0 && copies == 0 {
-		return // it repeats nothing, so it owns nothing, and only passes on what it gets
-	}
-	most := base + product(product(base, copies), 1+own)
-	if tries > 1 {
-		most += product(first, max(base, best))
-	} else {
-		most += product(max(first-1, 0), best)
-	}
-	if first > 0 {
-		out.limit(most)
-	}
 }

@@ -62,10 +62,7 @@ func (a *Amplified) tracker(k assumed) *evaluation {
 	if a.trackers == nil {
 		a.trackers = map[assumed]*evaluation{}
 	}
-	if a.trackers[k] == nil {
-		a.trackers[k] = newEvaluation(a.g, k)
-	}
-	e := a.trackers[k]
+	e := evaluationIn(a.trackers, a.g, k)
 	e.track, e.outside = nil, nil
 	return e
 }

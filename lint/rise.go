@@ -22,7 +22,6 @@ type evaluation struct {
 	g *graph
 	a assumption
 
-	work   int // how much was looked at
 	states []state
 	ready  []bool
 	touch  []int // services whose state is set
@@ -199,7 +198,7 @@ func (e *evaluation) arrived(v int, roots []rooted) []rooted {
 
 // edge returns the state of a call, seen from its caller: of one call, however many it makes.
 func (e *evaluation) edge(c int, callee state) (state, []Factor) {
-	e.work += 8
+	e.a.work += 8
 	call := &e.g.calls[c]
 	methods := e.a.methods
 	if unsafe, known := call.call.Unsafe.Get(); known {
@@ -242,7 +241,6 @@ const maxVariants = 16
 
 func (e *evaluation) through(call *edge, l *topology.Layer, in variant, methods topology.Methods) variant {
 	out := variant{s: e.a.layer(l, in.s, methods, e.g.paid(call, l)), ours: in.ours || !l.Owner.IsZero()}
-	e.work += 8 + len(out.s.steps)
 	if e.track != nil {
 		out.factors = append([]Factor{{Layer: l, Times: e.factor(l, &in.s, &out.s, methods)}}, in.factors...)
 	}
@@ -302,7 +300,7 @@ func (e *evaluation) service(v int) {
 // made is the state of a service that makes some calls for one request.
 func (e *evaluation) made(v int, calls []int) state {
 	svc := &e.g.services[v]
-	out := state{cancels: e.a.truth(svc.Cancels, false)}
+	out, anything := state{cancels: e.a.truth(svc.Cancels, false)}, failure{least: never}
 	groups := map[int]*group{}
 	for _, c := range calls {
 		call := &e.g.calls[c]
@@ -327,9 +325,10 @@ func (e *evaluation) made(v int, calls []int) state {
 		g.add(&s, n, mean)
 		out.base, out.best = out.base+product(n, s.base), max(out.best, s.best)
 		for _, f := range s.fails {
-			e.answer(&out, f, svc)
+			e.answer(&out, f, svc, &anything)
 		}
 	}
+	out.spread(anything, svc)
 	e.follow(&out, groups, svc)
 	if !e.a.truth(svc.CallTree, false) {
 		out.base, _ = out.total()

@@ -110,6 +110,16 @@ var rulesOfAmplification = []Rule{
 		"Dapr's resiliency documentation; linkerd.io on ServiceProfiles; AIP-4221.",
 		"A consumer or a start-up loop that has nothing else to do, with a back-off that grows.",
 		"Set a number of tries."},
+	{"F109", "The graph of calls is too large to be followed to its end", Warning,
+		"The ways through a dense graph of calls grow so fast that no machine can follow them all. An audit makes a " +
+			"counted number of steps, the same on every machine, and then bounds what is left from what each layer can do " +
+			"at most. Nothing is below what can happen, but numbers may be far above it. The finding says for how many " +
+			"services that is so.",
+		"The limit is `Work` of package lint, 8,000,000 steps; that is enough for most systems of 10,000 services that " +
+			"call a few others each.",
+		"You want to know whether anything is unbounded, and no more: that is seen all the same.",
+		"Audit fewer services at once. Folders of examples and test data join into one system that nobody runs: name " +
+			"the folders that are deployed."},
 }
 
 var rulesOfTime = []Rule{

@@ -27,6 +27,10 @@ func Run(f topology.Form, o Options) []Finding {
 	r.alike()
 	r.layers(r.implicit, r.times, r.endless, r.repeated, r.overridden, r.pace, r.budget, r.breaker, r.bounds)
 	r.services()
+	r.unfinished()
+	if o.Steps != nil {
+		*o.Steps += r.amplified.steps()
+	}
 	return r.sorted()
 }
 

@@ -160,24 +160,36 @@ func either(a, b state) state {
 	for _, f := range b.fails {
 		out.fail(f)
 	}
-	var at []time.Duration
-	for _, s := range a.steps {
-		at = append(at, s.at)
-	}
-	for _, s := range b.steps {
-		at = append(at, s.at)
-	}
-	slices.Sort(at)
 	var n, mean float64
-	for _, t := range slices.Compact(at) {
-		an, am := a.until(t)
-		bn, bm := b.until(t)
-		if more, moreMean := max(an, bn), max(am, bm); more > n || moreMean > mean {
+	for one, other := (&until{left: a.steps}), (&until{left: b.steps}); len(one.left)+len(other.left) > 0; {
+		t := min(one.next(), other.next())
+		one.pass(t)
+		other.pass(t)
+		if more, moreMean := max(one.n, other.n), max(one.mean, other.mean); more > n || moreMean > mean {
 			out.steps = append(out.steps, step{t, more - n, moreMean - mean})
 			n, mean = more, moreMean
 		}
 	}
 	return out
+}
+
+// until is how much has begun until a time, which moves on.
+type until struct {
+	n, mean float64
+	left    []step
+}
+
+func (u *until) next() time.Duration {
+	if len(u.left) == 0 {
+		return never
+	}
+	return u.left[0].at
+}
+
+func (u *until) pass(t time.Duration) {
+	for ; len(u.left) > 0 && u.left[0].at <= t; u.left = u.left[1:] {
+		u.n, u.mean = u.n+u.left[0].n, u.mean+u.left[0].mean
+	}
 }
 
 // inTime reports that a limit of a try that nobody knows ends none of its tries: all of them fail, or succeed, at once.

@@ -44,13 +44,6 @@ func (d *Document) At(line, column int) topology.Position {
 	return topology.Position{File: d.File, Line: d.Line + line, Column: column}
 }
 
-// Limits of one document that is YAML. More than this is no configuration, and would take all memory. Large JSON is
-// read part by part; see largeJSON.
-const (
-	maxNodes = 2_000_000
-	maxYAML  = 64 << 20
-)
-
 var separator = regexp.MustCompile(`(?m)^---(?:[ \t\r].*)?$`)
 
 // YAML splits a stream of YAML or JSON documents and parses each. A document that is not YAML is left out, and is a
@@ -120,22 +113,10 @@ func parse(data []byte) (node *yaml.Node, err error) {
 	if len(document.Content) == 0 {
 		return nil, nil
 	}
-	if n := 0; !fits(document.Content[0], &n) {
-		return nil, fmt.Errorf("more than %d values", maxNodes)
+	if err := fits(document.Content[0]); err != nil {
+		return nil, err
 	}
 	return document.Content[0], nil
-}
-
-func fits(n *yaml.Node, seen *int) bool {
-	if *seen++; *seen > maxNodes {
-		return false
-	}
-	for _, c := range n.Content {
-		if !fits(c, seen) {
-			return false
-		}
-	}
-	return true
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)

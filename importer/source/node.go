@@ -115,33 +115,8 @@ func (n Node) child(key string) Node {
 		}
 		return Node{}
 	}
-	y := n.resolved()
-	if y == nil || y.Kind != yaml.MappingNode {
-		return Node{}
-	}
-	for i := 0; i+1 < len(y.Content); i += 2 {
-		if y.Content[i].Value == key {
-			return n.in(y.Content[i+1])
-		}
-	}
-	for i := 0; i+1 < len(y.Content); i += 2 {
-		if y.Content[i].Tag == "!!merge" {
-			for _, m := range merged(n.in(y.Content[i+1])) {
-				if found := m.child(key); found.Written() {
-					return found
-				}
-			}
-		}
-	}
-	return Node{}
-}
-
-// merged returns the mappings that a "<<" takes in.
-func merged(n Node) []Node {
-	if n.IsMap() {
-		return []Node{n}
-	}
-	return n.Items()
+	var seen mergedIn
+	return n.find(key, &seen)
 }
 
 // IsMap reports whether the node is a mapping.
@@ -184,11 +159,10 @@ func (n Node) List() []Node {
 
 // Pairs returns the entries of a mapping in the order of the file, and nothing for other nodes.
 func (n Node) Pairs() []Pair {
-	y := n.resolved()
-	if y == nil || y.Kind != yaml.MappingNode {
-		return nil
-	}
 	if n.large() {
+		if !n.IsMap() {
+			return nil
+		}
 		members := n.branch.members()
 		pairs := make([]Pair, len(members))
 		for i, m := range members {
@@ -196,19 +170,8 @@ func (n Node) Pairs() []Pair {
 		}
 		return pairs
 	}
-	pairs := make([]Pair, 0, len(y.Content)/2)
-	for i := 0; i+1 < len(y.Content); i += 2 {
-		if y.Content[i].Tag == "!!merge" {
-			for _, m := range merged(n.in(y.Content[i+1])) {
-				if m.y != n.y {
-					pairs = append(pairs, m.Pairs()...)
-				}
-			}
-			continue
-		}
-		pairs = append(pairs, Pair{y.Content[i].Value, n.in(y.Content[i]), n.in(y.Content[i+1])})
-	}
-	return pairs
+	var seen mergedIn
+	return n.pairs(nil, &seen)
 }
 
 // Text returns a scalar as it is written, without quotes, and "" for other nodes. A function of CloudFormation (!Ref

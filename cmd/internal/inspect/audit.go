@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +38,7 @@ with calls: and services: (see docs/audit.md).
   --prometheus URL        ask this Prometheus who calls whom, how often and how fast: service graphs
                           of Tempo and the OpenTelemetry collector, Istio, Linkerd. Saved answers of
                           instant queries are read as files
-  --window TIME           how far back it looks (default 5m)
+  --window TIME           how far back it looks, from 1s to 1y (default 5m)
 
   --assume NAME=VALUE     istio=1.23: whose defaults hold; implementation=istio, envoy-gateway or consul: what
                           serves routes of the Gateway API; app=propagate: an application whose call
@@ -53,6 +52,8 @@ with calls: and services: (see docs/audit.md).
                           attempts, as configured and with the changes of --fix
   --outage TIME           how long a service fails (default 30s)
   --service NAME          the only service that fails
+  --runs N                runs of each at most (1 to 1000; default 10, or 5 of a large system if none
+                          collapses)
   --rate N                requests/s at services that nobody calls, where no file says it (default 100)
 
   --fix                   look for the fewest numbers to change, or to write where a default is at
@@ -90,6 +91,7 @@ type auditOptions struct {
 	failOn  string
 	outage  time.Duration
 	service string
+	runs    int
 	rate    float64
 	fix     fixing
 	explain string
@@ -140,6 +142,7 @@ func (o *auditOptions) define() *flag.FlagSet {
 	f.Float64Var(&o.max, "max-amplification", 10, "")
 	f.StringVar(&o.failOn, "fail-on", "error", "")
 	f.DurationVar(&o.outage, "outage", 30*time.Second, "")
+	f.IntVar(&o.runs, "runs", 0, "")
 	f.StringVar(&o.service, "service", "", "")
 	f.Float64Var(&o.rate, "rate", audit.AssumedRate, "")
 	f.Var(&o.fix, "fix", "")
@@ -169,6 +172,12 @@ func parse(args []string) (*auditOptions, error) {
 	if !(o.max >= 1) { // NaN is no number either
 		o.wrong("--max-amplification: %v is too few, for a request is one attempt at least; write a number from 1 on, or "+
 			"leave the flag out for 10", o.max)
+	}
+	if err := audit.CheckWindow(o.window); err != nil {
+		o.wrong("--window: %v", err)
+	}
+	if o.runs < 0 || o.runs > 1000 {
+		o.wrong("--runs: %d is no number of runs; write one from 1 to 1000, or leave the flag out", o.runs)
 	}
 	cli.CheckOutage(o.outage, o.rate, audit.AssumedRate, o.wrong)
 	if all := o.toStdout(); len(all) > 1 {
@@ -244,14 +253,14 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		answers, asked := audit.Prometheus(ctx, nil, o.prometheus, o.window)
 		files, err = append(files, answers...), errors.Join(err, asked)
 	}
-	if ctx.Err() != nil {
+	if err != nil && len(files) == 0 && ctx.Err() == nil { // a report of nothing would say that nothing is repeated
+		return o.code(nil, err, stderr)
+	}
+	var r *audit.Result
+	if ctx.Err() != nil || !cli.Interruptible(ctx, func() { r = audit.Run(files, options) }) {
 		fmt.Fprintln(stderr, "abate audit: interrupted; nothing was judged.")
 		return exitInterrupted
 	}
-	if err != nil && len(files) == 0 { // a report of nothing would say that nothing is repeated
-		return o.code(nil, err, stderr)
-	}
-	r := audit.Run(files, options)
 	if err == nil && r.Known() == 0 && !r.Fails(lint.Warning) {
 		err = errors.New("none of these files is of a kind that is read; --list says what each was taken for")
 	}
@@ -263,10 +272,15 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		err = errors.Join(err, o.failing(r))
 	}
 	if o.fix != "" || o.simulate {
-		r.Propose(files, options.Lint)
+		progress.changes()
+		proposed := *r // of which nothing is used if it is not ready
+		if cli.Interruptible(ctx, func() { proposed.Propose(files, options.Lint) }) {
+			r = &proposed
+		}
+		progress.End("")
 	}
 	if o.simulate {
-		r.Simulate(ctx, audit.SimulateOptions{Outage: o.outage, Service: o.service, Rate: o.rate,
+		r.Simulate(ctx, audit.SimulateOptions{Outage: o.outage, Service: o.service, Rate: o.rate, Runs: o.runs,
 			Progress: progress.outage})
 		progress.End("")
 	}
@@ -342,30 +356,6 @@ func (o *auditOptions) least() lint.Severity {
 		return least
 	}
 	return lint.Error + 1 // never
-}
-
-// rewrite writes the files that the changes touch, and returns their names.
-func rewrite(r *audit.Result, files []importer.File) (names []string, err error) {
-	changed, left := audit.Apply(files, r.Changes)
-	var errs []error
-	for i := range files {
-		if slices.Equal(files[i].Data, changed[i].Data) {
-			continue
-		}
-		if files[i].Name == audit.StdinName {
-			errs = append(errs, errors.New("standard input cannot be changed"))
-			continue
-		}
-		if err := cli.ReplaceFile(files[i].Name, changed[i].Data); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		names = append(names, files[i].Name)
-	}
-	for _, e := range left {
-		errs = append(errs, fmt.Errorf("%s: %s is no longer there", e.At, e.Old))
-	}
-	return names, errors.Join(errs...)
 }
 
 // code is the exit code.

@@ -207,10 +207,15 @@ func ImportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 		return o.usage(stderr)
 	}
 	files, err := audit.Collect(ctx, o.words, os.Stdin, nil)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return o.failed(err, stderr)
 	}
-	text, losses, err := audit.Import(files, o.caller, assume)
+	var text []byte
+	var losses []audit.Loss
+	if ctx.Err() != nil || !cli.Interruptible(ctx, func() { text, losses, err = audit.Import(files, o.caller, assume) }) {
+		fmt.Fprintln(stderr, "abate import: interrupted; nothing was written.")
+		return exitInterrupted
+	}
 	if err != nil {
 		return o.failed(err, stderr)
 	}

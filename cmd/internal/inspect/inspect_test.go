@@ -201,12 +201,49 @@ func TestAnExportThatIsInterruptedSaysSoAndWritesNothing(t *testing.T) {
 	}
 }
 
+// interrupting is a context that is done as soon as somebody waits for it a number of times: each waits in one step.
+type interrupting struct {
+	context.Context
+	cancel context.CancelFunc
+	left   int
+}
+
+func (c *interrupting) Done() <-chan struct{} {
+	if c.left--; c.left <= 0 {
+		c.cancel()
+	}
+	return c.Context.Done()
+}
+
+// Steps that only compute do not look whether they are to stop, and may take seconds.
+func TestAnAuditIsInterruptedInEachStep(t *testing.T) {
+	for step, want := range map[int]string{1: "interrupted; nothing was judged.",
+		2: "interrupted; what was known by then is printed."} {
+		path := write(t, "calls.yaml", calls)
+		inner, cancel := context.WithCancel(t.Context())
+		var out, errs strings.Builder
+		code := inspect.AuditCommand(&interrupting{inner, cancel, step}, []string{"--fix=write", path}, &out, &errs)
+		if data, err := os.ReadFile(path); code != 130 || err != nil || string(data) != calls ||
+			!strings.HasSuffix(errs.String(), want+"\n") || (out.Len() > 0) != (step > 1) {
+			t.Errorf("step %d: exit code %d, %v, %s%s\n%s", step, code, err, &errs, &out, data)
+		}
+		cancel()
+	}
+	inner, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out, errs strings.Builder
+	code := inspect.ImportCommand(&interrupting{inner, cancel, 1}, []string{write(t, "calls.yaml", calls)}, &out, &errs)
+	if code != 130 || errs.String() != "abate import: interrupted; nothing was written.\n" || out.Len() > 0 {
+		t.Errorf("exit code %d, %s%s", code, &errs, &out)
+	}
+}
+
 // What is no number would switch the rule off, or keep the simulator busy for ever.
 func TestWhatIsNoNumberIsRefused(t *testing.T) {
 	path := write(t, "calls.yaml", calls)
 	for _, words := range [][]string{{"--max-amplification", "NaN"}, {"--max-amplification", "0"},
 		{"--max-amplification", "-3"}, {"--rate", "NaN"}, {"--rate", "+Inf"}, {"--rate", "0"}, {"--rate", "-1"},
-		{"--outage", "0s"}} {
+		{"--outage", "0s"}, {"--window", "0"}, {"--window", "-5m"}, {"--window", "100y"}, {"--window", "soon"}} {
 		if code, out, errs := run(inspect.AuditCommand, append(words, path)...); code != 2 || out != "" ||
 			!strings.Contains(errs, words[0]+": ") || !strings.Contains(errs, "; write ") {
 			t.Errorf("%v: exit code %d, %s\n%s", words, code, errs, out)

@@ -32,6 +32,12 @@ func (p *progress) files(n int) {
 	}
 }
 
+func (p *progress) changes() {
+	if !p.quiet && p.Terminal {
+		p.Show("looking for the fewest numbers to change")
+	}
+}
+
 func (p *progress) outage(service string, n, of int) {
 	if !p.quiet {
 		p.Show(fmt.Sprintf("playing the outage of %s (%d of %d)", service, n, of))

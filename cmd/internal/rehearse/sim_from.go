@@ -59,12 +59,18 @@ func from(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	files, err := audit.Collect(ctx, append([]string{o.from}, words...), os.Stdin, nil)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(stderr, "abate sim --from: %v\n", err)
 		return exitUsage
 	}
-	text, err := audit.Run(files, audit.Options{}).ScenarioOf(o.service,
-		audit.SimulateOptions{Outage: o.outage, Rate: o.rate})
+	var text []byte
+	if ctx.Err() != nil || !cli.Interruptible(ctx, func() {
+		text, err = audit.Run(files, audit.Options{}).ScenarioOf(o.service,
+			audit.SimulateOptions{Outage: o.outage, Rate: o.rate})
+	}) {
+		fmt.Fprintln(stderr, "abate sim --from: interrupted; nothing was written.")
+		return 130
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "abate sim --from: %v\n", err)
 		return exitUsage
