@@ -37,18 +37,26 @@ func (a *application) resilience() {
 	a.feign(names)
 }
 
-// instances returns the instances of a module; before 2.0 they could stand under backends.
+// instances returns the instances of a module. Where both names have one of the same name, the one under instances
+// counts.
 func (a *application) instances(module string) []*tree {
 	m := a.root.get("resilience4j").kid(module)
 	var out []*tree
 	if i := m.kid("instances"); i != nil {
 		out = i.kids
 	}
-	if b := m.kid("backends"); b != nil && a.old() {
-		out = append(slices.Clone(out), b.kids...)
+	if b := m.kid("backends"); b != nil && a.takesBackends(module) {
+		out = slices.Clone(out)
+		for _, k := range b.kids {
+			if m.kid("instances").kid(k.name) == nil {
+				out = append(out, k)
+			}
+		}
 	}
 	return out
 }
+
+func (a *application) takesBackends(module string) bool { return a.old() || slices.Contains(backends, module) }
 
 func (a *application) old() bool { return source.Before(a.version.V, "2.0") }
 
@@ -58,12 +66,12 @@ func (a *application) check(module string, m *tree) {
 		return
 	}
 	for _, k := range m.kids {
-		if !knows(ofModule, k.name) {
+		if !knows(ofModule, k.name) && !(same(k.name) == "backends" && a.takesBackends(module)) {
 			a.dead(module, "", k, ofModule)
 		}
 	}
-	for _, group := range []string{"instances", "configs"} {
-		if m.kid(group) == nil {
+	for _, group := range []string{"instances", "backends", "configs"} {
+		if m.kid(group) == nil || group == "backends" && !a.takesBackends(module) {
 			continue
 		}
 		for _, i := range m.kid(group).kids {
