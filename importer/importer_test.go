@@ -58,6 +58,29 @@ data:
 	}
 }
 
+func TestCopiesThatAnEditorOrPersonKeptAreNotRead(t *testing.T) {
+	for _, name := range []string{"calls.yaml.bak", "calls.yaml.orig", "calls.yaml~", "calls.yaml.old", "calls.YAML.BAK"} {
+		form, seen := importer.Read([]importer.File{{name, []byte(calls)}}, source.Assume{})
+		if len(form.Calls) != 0 || len(seen[0].Formats) != 0 {
+			t.Errorf("%s is read", name)
+		}
+	}
+	form, _ := importer.Read([]importer.File{{"old", []byte(calls)}, {"calls.bak.yaml", []byte(calls)}}, source.Assume{})
+	if len(form.Calls) != 2 {
+		t.Errorf("%d calls, want 2", len(form.Calls))
+	}
+}
+
+func TestAFileThatIsNamedATemplateIsNoBrokenOne(t *testing.T) {
+	const broken = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: %%NAME%%\n"
+	for name, want := range map[string]string{"a.yaml.tmpl": "F702", "a.tpl": "F702", "a.yaml.j2": "F702", "a.yaml": "F606"} {
+		form, _ := importer.Read([]importer.File{{name, []byte(broken)}}, source.Assume{})
+		if len(form.Remarks) != 1 || form.Remarks[0].Rule != want || len(form.Services) != 1 {
+			t.Errorf("%s: %+v, %d services", name, form.Remarks, len(form.Services))
+		}
+	}
+}
+
 func TestOneBrokenFileIsARemarkAndTheOthersAreRead(t *testing.T) {
 	form, _ := importer.Read([]importer.File{
 		{"a.yaml", []byte("apiVersion: v1\nkind: {{ .Values.kind }}\nx: [\n")},

@@ -93,7 +93,7 @@ func isConfiguration(name string) bool {
 // text reads a whole file, or an embedded one. name says what kind of file it may be.
 func (r *reading) text(d source.Document, name string, seen *Seen) {
 	if slices.Contains(programs, strings.ToLower(path.Ext(name))) || builds.MatchString(path.Base(name)) ||
-		r.take(d, stream, seen) {
+		kept.MatchString(name) || r.take(d, stream, seen) {
 		return
 	}
 	var remarks []topology.Remark
@@ -114,7 +114,8 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 	}
 	switch {
 	case len(remarks) == 0 || !found && !asked && (hcl || !meant(name, d.Data)):
-	case !found && source.Template(string(d.Data)) != "" || actions.Match(d.Data):
+	case !found && source.Template(string(d.Data)) != "" || actions.Match(d.Data) || slices.Contains(templates,
+		strings.ToLower(path.Ext(name))):
 		r.template(&d)
 	default:
 		r.form.Remarks = append(r.form.Remarks, remarks...)
@@ -210,8 +211,11 @@ func (r *reading) configMaps() {
 	}
 }
 
+// templates are extensions of files that some program fills in first, whatever its marks look like.
+var templates = []string{".tmpl", ".tpl", ".template", ".j2"}
+
 // extensions of files that are YAML or JSON, or templates of them.
-var extensions = []string{".yaml", ".yml", ".json", ".jsonl", ".tmpl", ".tpl", ".template", ".j2"}
+var extensions = append([]string{".yaml", ".yml", ".json", ".jsonl"}, templates...)
 
 // programs are extensions of files that are no configuration, whatever they look like.
 var programs = []string{".go", ".java", ".py", ".js", ".jsx", ".ts", ".tsx", ".md", ".html", ".css", ".scss", ".xml",
@@ -222,6 +226,9 @@ var programs = []string{".go", ".java", ".py", ".js", ".jsx", ".ts", ".tsx", ".m
 // builds are names of files that say how something is built.
 var builds = regexp.MustCompile(`(?i)^((gnu)?makefile|dockerfile|containerfile|jenkinsfile|vagrantfile|tiltfile|` +
 	`procfile)(\..*)?$|\.mk$`)
+
+// kept are names of what was there before, which an editor or a person put aside.
+var kept = regexp.MustCompile(`(?i)(\.(bak|orig|old|save|rej|swp)|~)$`)
 
 // others are extensions of configuration that is neither YAML nor JSON.
 var others = []string{".conf", ".cfg", ".properties", ".toml", ".ini", ".hcl", ".tf", ".txt"}

@@ -401,6 +401,15 @@ func TestWhatDoesNothingIsRemarked(t *testing.T) {
 	}
 }
 
+// A chart that leaves the namespace out is installed into one that only the command line names.
+func TestAGatewayWithoutANamespaceIsInTheOneThatIsNamed(t *testing.T) {
+	const gateway = "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: public}\nspec: {}\n"
+	f := read(t, "", strings.Replace(orders(""), "  http:", "  gateways: [edge/public]\n  http:", 1), gateway)
+	for _, r := range f.Remarks {
+		t.Errorf("%+v", r)
+	}
+}
+
 func filter(patch string) string {
 	return "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nspec:\n  configPatches: [{patch: {value: {" +
 		patch + "}}}]\n"
