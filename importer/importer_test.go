@@ -72,8 +72,10 @@ func TestCopiesThatAnEditorOrPersonKeptAreNotRead(t *testing.T) {
 }
 
 func TestAFileThatIsNamedATemplateIsNoBrokenOne(t *testing.T) {
-	const broken = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: %%NAME%%\n"
-	for name, want := range map[string]string{"a.yaml.tmpl": "F702", "a.tpl": "F702", "a.yaml.j2": "F702", "a.yaml": "F606"} {
+	const broken = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Pod\nmetadata:\n" +
+		"  name: %%NAME%%\n"
+	for name, want := range map[string]string{"a.yaml.tmpl": "F702", "a.tpl": "F702", "a.yaml.j2": "F702",
+		"a.yaml": "F606"} {
 		form, _ := importer.Read([]importer.File{{name, []byte(broken)}}, source.Assume{})
 		if len(form.Remarks) != 1 || form.Remarks[0].Rule != want || len(form.Services) != 1 {
 			t.Errorf("%s: %+v, %d services", name, form.Remarks, len(form.Services))

@@ -56,7 +56,9 @@ func (a *application) instances(module string) []*tree {
 	return out
 }
 
-func (a *application) takesBackends(module string) bool { return a.old() || slices.Contains(backends, module) }
+func (a *application) takesBackends(module string) bool {
+	return a.old() || slices.Contains(backends, module)
+}
 
 func (a *application) old() bool { return source.Before(a.version.V, "2.0") }
 
