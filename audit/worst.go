@@ -46,6 +46,16 @@ func unknownTries(f *topology.Form) bool {
 	return found
 }
 
+// circle returns a way round that calls go, above some service.
+func circle(a *lint.Amplified) []string {
+	for _, b := range a.Bounds {
+		if len(b.Cycle) > 0 {
+			return b.Cycle
+		}
+	}
+	return nil
+}
+
 // worst returns the worst path of all services, nil when nothing is repeated anywhere.
 func worst(a *lint.Amplified) *Worst { return worstBut(a, nil) }
 

@@ -25,9 +25,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	var loose []source.Document
 	for _, d := range docs {
 		if dead, at := version2(d.Root); dead != "" {
-			form.Remarks = append(form.Remarks, topology.Remark{Rule: "F606", At: at, Subject: "Envoy " + d.File,
-				Text: "this is a configuration for Envoy's API v2 (" + dead + "), which every Envoy since 1.18 refuses",
-				Fix:  "rewrite it for v3, or remove the file"})
+			form.Remarks = append(form.Remarks, refused(&d, dead, at, assume))
 			continue
 		}
 		if isResources(d.Root) {
@@ -55,6 +53,19 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		form.Add(p.form())
 	}
 	return form
+}
+
+// refused says that a file is for an API that is no more. An Envoy that is old enough still takes it.
+func refused(d *source.Document, dead string, at topology.Position, assume source.Assume) topology.Remark {
+	r := topology.Remark{Rule: "F606", At: at, Subject: "Envoy " + d.File,
+		Text: "this is a configuration for Envoy's API v2 (" + dead + "), which every Envoy since 1.18 refuses",
+		Fix:  "rewrite it for v3, or remove the file"}
+	if v := assume.Version("envoy", ""); v.V != "" && source.Before(v.V, "1.18") {
+		r.Text += ": it is not read, and runs with Envoy " + v.V + " only"
+		r.Fix = "rewrite it for v3 before Envoy is updated"
+		r.Assumed = "Envoy is " + v.String()
+	}
+	return r
 }
 
 func isResources(root source.Node) bool {

@@ -20,6 +20,9 @@ type Assume struct {
 	// Given are the names of all files of the audit, those of no known format too: what a file includes may be one that
 	// sets nothing.
 	Given []string
+	// Environments are the variables that workloads set, by their service's name without its namespace. Of one that two
+	// workloads of a service set differently, it is the words between commas that both have.
+	Environments map[string]map[string]string
 }
 
 // Version returns the version of a product: as it was told, else that of the tag of an image, else latest, which is

@@ -37,7 +37,7 @@ func (a *application) route(g, r *tree) bool {
 	if uri == nil {
 		return false
 	}
-	address, _ := resolve(uri.text)
+	address := a.address(uri.text)
 	scheme, rest, _ := strings.Cut(address, "://")
 	if scheme == "no" || strings.HasPrefix(address, "forward:") {
 		return false

@@ -202,6 +202,9 @@ func (a *application) instance(name string) {
 	if retried {
 		l.At = s.at
 		a.retry(&s, &l)
+		if at, so := s.reactive(); so {
+			l.Cancels = topology.NotKnown[bool]("a reactive client stops when its caller leaves, if nobody blocks", at)
+		}
 	}
 	a.limit(&limiter, limited, retried, &l)
 	if l.At.IsZero() { // only a rate limiter
@@ -321,6 +324,19 @@ func (a *application) retry(s *setting, l *topology.Layer) {
 		return
 	}
 	a.repeat(s, l, topology.AllOutcomes(), tries, word, at)
+}
+
+// reactive reports whether the exceptions of an instance are those of a reactive client, and where.
+func (s *setting) reactive() (topology.Position, bool) {
+	for _, key := range []string{"retryExceptions", "ignoreExceptions"} {
+		t, _ := s.key(key)
+		for _, class := range t.words() {
+			if strings.Contains(class.text, ".reactive.") || strings.HasPrefix(class.text, "reactor.") {
+				return class.here, true
+			}
+		}
+	}
+	return topology.Position{}, false
 }
 
 // repeat adds a rule without the outcomes whose exceptions are ignored.

@@ -17,22 +17,29 @@ var products = map[string]string{"nginx": "nginx", "nginx-unprivileged": "nginx"
 // tagged is a tag that begins with a version: "1.27", "v3.1.2-alpine".
 var tagged = regexp.MustCompile(`^v?(\d+\.\d+(?:\.\d+)?)(?:[-+].*)?$`)
 
-// Images returns the versions of products that the tags of images name. A product of which two versions run has none:
-// which of them a file is for is not known.
-func Images(docs []source.Document) map[string]topology.Value[string] {
+// Versioned is a product and its version.
+type Versioned struct {
+	Product string
+	Version topology.Value[string]
+}
+
+// Images returns the versions of products that the tags of images name, and those that were found elsewhere. A product
+// of which two versions run has none: which of them a file is for is not known.
+func Images(docs []source.Document, elsewhere ...Versioned) map[string]topology.Value[string] {
 	found, twice := map[string]topology.Value[string]{}, map[string]bool{}
-	add := func(image source.Node) {
-		name, tag, _ := strings.Cut(path.Base(image.Text()), ":")
-		tag, _, _ = strings.Cut(tag, "@")
-		product, known := products[name]
-		m := tagged.FindStringSubmatch(tag)
-		if !known || m == nil {
-			return
-		}
-		if was, ok := found[product]; ok && was.V != m[1] {
+	one := func(product string, version topology.Value[string]) {
+		if was, ok := found[product]; ok && was.V != version.V {
 			twice[product] = true
 		}
-		found[product] = topology.Write(m[1], image.At())
+		found[product] = version
+	}
+	for _, v := range elsewhere {
+		one(v.Product, v.Version)
+	}
+	add := func(image source.Node) {
+		if product, version, ok := Tagged(image.Text()); ok {
+			one(product, topology.Write(version, image.At()))
+		}
 	}
 	for _, d := range docs {
 		if isWorkload(d.Root) {
@@ -50,4 +57,16 @@ func Images(docs []source.Document) map[string]topology.Value[string] {
 		delete(found, product)
 	}
 	return found
+}
+
+// Tagged returns the product that an image holds and the version that its tag names, and whether both are known.
+func Tagged(image string) (product, version string, ok bool) {
+	name, tag, _ := strings.Cut(path.Base(image), ":")
+	tag, _, _ = strings.Cut(tag, "@")
+	product, known := products[name]
+	m := tagged.FindStringSubmatch(tag)
+	if !known || m == nil {
+		return "", "", false
+	}
+	return product, m[1], true
 }

@@ -1,6 +1,7 @@
 package workloads_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -143,4 +144,29 @@ func FuzzReadNeverPanics(f *testing.F) {
 		workloads.Read(docs, source.Assume{})
 		workloads.Mounts(docs)
 	})
+}
+
+func TestEnvironmentsAreWhatAllWorkloadsOfAServiceSet(t *testing.T) {
+	docs, _ := source.YAML("f", []byte(`services:
+  Orders: {image: a, environment: [PROFILES=docker, URL=http://a, SECRET=$X, SAME=1]}
+  bills: {image: b, environment: {PROFILES: dev}}
+---
+services:
+  orders: {image: a, environment: {PROFILES: "docker,prod", URL: http://b, SAME: 1}}
+---
+kind: Deployment
+metadata: {name: orders, namespace: shop}
+spec: {template: {spec: {containers: [{env: [{name: PROFILES, value: "prod,docker"}]}]}}}
+`))
+	got := workloads.Environments(docs)
+	want := map[string]map[string]string{"orders": {"PROFILES": "docker", "URL": "", "SAME": "1"},
+		"bills": {"PROFILES": "dev"}}
+	for service, env := range want {
+		if !maps.Equal(got[service], env) {
+			t.Errorf("%s: %v, want %v", service, got[service], env)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%v", got)
+	}
 }

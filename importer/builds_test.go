@@ -1,0 +1,53 @@
+package importer_test
+
+import (
+	"testing"
+
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/importer/source"
+)
+
+func TestFilesOfABuildNameVersions(t *testing.T) {
+	const of = "resilience4j.retry.instances.a.maxAttempts: 2\n"
+	const group = "<groupId>io.github.resilience4j</groupId>"
+	for _, c := range []struct{ name, text, want string }{
+		{"pom.xml", "<dependency>" + group + "<artifactId>resilience4j-core</artifactId><version>1.7.0</version>" +
+			"</dependency>\n<dependency>" + group + "\n<artifactId>resilience4j-spring-boot2</artifactId>\n<version>1.5.0</version>\n" +
+			"</dependency>", "1.5.0 (a/pom.xml:4:1)"},
+		{"pom.xml", "<properties><r4j.version>2.0.2</r4j.version></properties>\n<dependency>" + group +
+			"<artifactId>resilience4j-spring-boot3</artifactId><version>${r4j.version}</version></dependency>",
+			"2.0.2 (a/pom.xml:2:1)"},
+		{"build.gradle", "ext { r4j = \"2.1.0\" }\n" +
+			"implementation \"io.github.resilience4j:resilience4j-spring-boot3:${r4j}\"\n", "2.1.0 (a/build.gradle:2:1)"},
+		{"build.gradle.kts", "implementation(\"io.github.resilience4j:resilience4j-reactor:2.2.0\")\n",
+			"2.2.0 (a/build.gradle.kts:1:1)"},
+		{"libs.versions.toml", "[versions]\nresilience4j = \"1.7.1\"\n", "1.7.1 (a/libs.versions.toml:2:1)"},
+		{"pom.xml", "<dependency>" + group + "<artifactId>resilience4j-core</artifactId></dependency>",
+			"2.3 (assumed: no file says the version of resilience4j)"},
+		{"pom.xml", "<dependency><groupId>x</groupId><artifactId>y</artifactId><version>1.0.0</version></dependency>",
+			"2.3 (assumed: no file says the version of resilience4j)"},
+	} {
+		f, _ := importer.Read([]importer.File{{"a/application.yml", []byte(of)}, {"a/" + c.name, []byte(c.text)}},
+			source.Assume{})
+		if got := f.Policies[0].Layer.Version.String(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.text, got, c.want)
+		}
+	}
+}
+
+func TestTheImageThatADockerfileIsMadeFromNamesAVersion(t *testing.T) {
+	const old = "static_resources:\n  clusters:\n  - name: a\n    hosts: []\n"
+	for from, assumed := range map[string]bool{"envoyproxy/envoy:v1.14.2": true, "envoyproxy/envoy:v1.31.0": false,
+		"envoyproxy/envoy:latest": false} {
+		f, _ := importer.Read([]importer.File{{"envoy.yaml", []byte(old)}, {"Dockerfile",
+			[]byte("# gateway\nFROM --platform=linux/amd64 " + from + " AS x\nCOPY envoy.yaml /\n")}}, source.Assume{})
+		if len(f.Remarks) != 1 || (f.Remarks[0].Assumed != "") != assumed {
+			t.Errorf("%s: %+v", from, f.Remarks)
+		}
+	}
+	two := []importer.File{{"envoy.yaml", []byte(old)}, {"Dockerfile", []byte("FROM envoyproxy/envoy:v1.14.2\n")},
+		{"compose.yaml", []byte("services: {e: {image: 'envoyproxy/envoy:v1.30.0'}}\n")}}
+	if f, _ := importer.Read(two, source.Assume{}); f.Remarks[0].Assumed != "" {
+		t.Errorf("of two versions one was taken: %+v", f.Remarks)
+	}
+}
