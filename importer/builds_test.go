@@ -12,8 +12,8 @@ func TestFilesOfABuildNameVersions(t *testing.T) {
 	const group = "<groupId>io.github.resilience4j</groupId>"
 	for _, c := range []struct{ name, text, want string }{
 		{"pom.xml", "<dependency>" + group + "<artifactId>resilience4j-core</artifactId><version>1.7.0</version>" +
-			"</dependency>\n<dependency>" + group + "\n<artifactId>resilience4j-spring-boot2</artifactId>\n<version>1.5.0</version>\n" +
-			"</dependency>", "1.5.0 (a/pom.xml:4:1)"},
+			"</dependency>\n<dependency>" + group + "\n<artifactId>resilience4j-spring-boot2</artifactId>\n" +
+			"<version>1.5.0</version>\n</dependency>", "1.5.0 (a/pom.xml:4:1)"},
 		{"pom.xml", "<properties><r4j.version>2.0.2</r4j.version></properties>\n<dependency>" + group +
 			"<artifactId>resilience4j-spring-boot3</artifactId><version>${r4j.version}</version></dependency>",
 			"2.0.2 (a/pom.xml:2:1)"},

@@ -96,6 +96,14 @@ func TestComposeFilesAreServicesAndTheirAddressesCalls(t *testing.T) {
 	}
 }
 
+func TestAComposeFileThatIsLaidOverAnotherIsRead(t *testing.T) {
+	_, services, calls := read(t, "services:\n  front:\n    environment: [API_URL=http://api]\n    ports: ['80:80']\n"+
+		"  db:\n    image: postgres\n")
+	if want := []string{"front>api f.yaml:3:19"}; !slices.Equal(calls, want) || services["db"] != " database" {
+		t.Errorf("calls %q, want %q, services %q", calls, want, services)
+	}
+}
+
 func TestWhereSpansAndMetricsAreSentIsNoCall(t *testing.T) {
 	_, _, calls := read(t, `services:
   front:
