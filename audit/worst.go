@@ -84,7 +84,7 @@ func worstOf(b lint.Bound, r lint.RootBound) *Worst {
 	w := &Worst{Service: b.Service, Root: r.Root, Outcome: b.Outcomes[0], Unsafe: b.Methods == topology.Unsafe,
 		Outside: r.Outside,
 		Proved:  r.Proved, Most: r.Worst, Known: r.Known, Cycle: b.Cycle}
-	if w.Most <= 1 || !w.Known && w.Proved <= 1 {
+	if !r.Repeated || w.Most <= 1 || !w.Known && w.Proved <= 1 {
 		return nil
 	}
 	return w

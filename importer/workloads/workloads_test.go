@@ -115,10 +115,11 @@ func TestWhereSpansAndMetricsAreSentIsNoCall(t *testing.T) {
       COLLECTOR_ADDR: collector:4317
       ZIPKIN_URL: http://zipkin:9411
       SWAGGER_API_GATEWAY_URL: http://gateway/docs
+      SeqServerUrl: http://seq
       JAEGER_QUERY_URL: http://jaeger:16686
       HOTEL_URL: http://hotel
 `)
-	if want := []string{"front>jaeger f.yaml:11:25", "front>hotel f.yaml:12:18"}; !slices.Equal(calls, want) {
+	if want := []string{"front>jaeger f.yaml:12:25", "front>hotel f.yaml:13:18"}; !slices.Equal(calls, want) {
 		t.Errorf("calls %q, want %q", calls, want)
 	}
 }
