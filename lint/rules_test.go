@@ -379,3 +379,19 @@ func FuzzEveryFormThatCanBeReadIsJudged(f *testing.F) {
 		}
 	})
 }
+
+// Of layers that are for parts of the calls, the finding stands where the one is that ends nothing.
+func TestTheLayerThatEndsNothingIsNamed(t *testing.T) {
+	const form = "calls:\n- from: a\n  to: b\n  layers:\n" +
+		"  - {kind: gateway, product: x, name: first, match: {path: /1}, at: \"f.yaml:1:1\", overall: unknown}\n" +
+		"  - {kind: gateway, product: x, name: second, match: {path: /2}, at: \"f.yaml:2:1\"}\n"
+	for _, f := range lint.Run(parse(t, form), lint.Options{}) {
+		if f.Rule == "F204" {
+			if f.At.Line != 2 {
+				t.Errorf("at %s, want f.yaml:2:1", f.At)
+			}
+			return
+		}
+	}
+	t.Error("there is none")
+}
