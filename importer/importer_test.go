@@ -83,6 +83,35 @@ func TestAFileThatIsNamedATemplateIsNoBrokenOne(t *testing.T) {
 	}
 }
 
+func TestAGatewayIsTheServiceWhoseContainerHasItsFile(t *testing.T) {
+	const proxy = "http { server { location / { proxy_pass http://api; } } }\n"
+	for volumes, want := range map[string]string{
+		"[./web/nginx.conf:/etc/nginx/nginx.conf:ro]":                             "edge",
+		"[{type: bind, source: ./web/nginx.conf, target: /etc/nginx/nginx.conf}]": "edge",
+		"[./web:/etc/nginx]":        "edge",
+		"['$PWD/web/:/etc/nginx']":  "edge",
+		"[.:/code]":                 "web", // its folder
+		"[../shop:/code]":           "web",
+		"[web:/etc/nginx]":          "web", // the name of a volume
+		"['${DIR}/web:/etc/nginx']": "web",
+		"[/shop/web:/etc/nginx]":    "web",
+	} {
+		form, _ := importer.Read([]importer.File{{"shop/web/nginx.conf", []byte(proxy)}, {"shop/compose.yaml",
+			[]byte("services: {edge: {image: nginx, volumes: " + volumes + "}}\n")}}, source.Assume{})
+		if len(form.Calls) != 1 || form.Calls[0].From != want {
+			t.Errorf("%s: %+v, want %s", volumes, form.Calls, want)
+		}
+	}
+	form, _ := importer.Read([]importer.File{{"shop/web/nginx.conf", []byte(proxy)}, {"shop/compose.yaml",
+		[]byte("services: {a: {image: nginx, volumes: [./web:/x]}, b: {image: nginx, volumes: [./web:/x]}}\n")},
+		{"shop/api/nginx.conf", []byte(proxy)}, {"shop/swarm.yaml", []byte("configs: {c: {file: api/nginx.conf}}\n" +
+			"services: {d: {image: nginx, configs: [{source: c, target: /etc/nginx/nginx.conf}]}}\n")},
+	}, source.Assume{})
+	if len(form.Calls) != 2 || form.Calls[0].From != "web" || form.Calls[1].From != "d" {
+		t.Errorf("two services with one file, or a config: %+v", form.Calls)
+	}
+}
+
 func TestOneBrokenFileIsARemarkAndTheOthersAreRead(t *testing.T) {
 	form, _ := importer.Read([]importer.File{
 		{"a.yaml", []byte("apiVersion: v1\nkind: {{ .Values.kind }}\nx: [\n")},

@@ -41,6 +41,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)
 	}
+	r.mounts()
 	for _, f := range formats {
 		if docs := r.byFormat[f.name]; len(docs) > 0 {
 			r.form.Add(f.read(docs, assume))
@@ -214,6 +215,18 @@ func (r *reading) configMaps() {
 
 // templates are extensions of files that some program fills in first, whatever its marks look like.
 var templates = []string{".tmpl", ".tpl", ".template", ".j2"}
+
+// mounts gives the configurations of gateways to the services of compose files whose containers have them.
+func (r *reading) mounts() {
+	files := workloads.Files(r.byFormat["workloads"])
+	for _, format := range []string{"nginx", "haproxy", "envoy", "kong"} {
+		for i := range r.byFormat[format] {
+			if d := &r.byFormat[format][i]; d.Owner == "" {
+				d.Owner = files.Of(d.File)
+			}
+		}
+	}
+}
 
 // extensions of files that are YAML or JSON, or templates of them.
 var extensions = append([]string{".yaml", ".yml", ".json", ".jsonl"}, templates...)
