@@ -23,7 +23,7 @@ func (r *reader) indexed() index {
 		name := resolve(rule.Spec.Get("host").Text(), rule.Namespace)
 		if strings.HasPrefix(name, "*") {
 			x.wide = append(x.wide, rule)
-		} else if _, taken := x.rules[name]; !taken {
+		} else if was, taken := x.rules[name]; !taken || was.String() == rule.String() && !was.says() && rule.says() {
 			x.rules[name] = rule
 		}
 	}
@@ -55,6 +55,10 @@ func (r *reader) indexed() index {
 	}
 	return x
 }
+
+// says reports whether a DestinationRule says more than which subsets there are. Of two of one name, which are meant as
+// alternatives or to be applied one after the other, the one that does counts.
+func (v resource) says() bool { return v.Spec.Get("trafficPolicy").Exists() }
 
 // services returns the services that a VirtualService stands for or sends requests to.
 func (v resource) services() []string {
