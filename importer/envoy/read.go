@@ -61,7 +61,7 @@ func refused(d *source.Document, dead string, at topology.Position, assume sourc
 		Text: "this is a configuration for Envoy's API v2 (" + dead + "), which every Envoy since 1.18 refuses",
 		Fix:  "rewrite it for v3, or remove the file"}
 	if v := assume.Version("envoy", ""); v.V != "" && source.Before(v.V, "1.18") {
-		r.Text += ": it is not read, and runs with Envoy " + v.V + " only"
+		r.Text += ": it is not read; Envoy " + v.V + " still takes it"
 		r.Fix = "rewrite it for v3 before Envoy is updated"
 		r.Assumed = "Envoy is " + v.String()
 	}

@@ -53,6 +53,9 @@ func (a *application) route(g, r *tree) bool {
 				"line under calls: for it")
 		return false
 	}
+	if to == "localhost-"+a.address("${server.port:}") { // its own pages
+		return false
+	}
 	call := topology.Call{From: a.service, To: to, At: r.at}
 	filters := append(filtersOf(g.kid("default-filters"), "default-filters"), filtersOf(r.kid("filters"), name)...)
 	match := matchOf(r.kid("predicates"))

@@ -54,10 +54,10 @@ func TestPlaceholdersOfAddressesAreFilled(t *testing.T) {
 		env  map[string]string
 		want []string
 	}{
-		{nil, []string{"localhost", "localhost-8082", "localhost-8443"}},
+		{nil, []string{"localhost", "localhost-8082"}},
 		{map[string]string{"SPRING_PROFILES_ACTIVE": "docker", "ORDERS_URL": "http://orders:80"},
-			[]string{"auth-server", "orders", "localhost-8443"}},
-		{map[string]string{"APP_AUTH": "sso", "SERVER_PORT": "9"}, []string{"sso", "localhost-8082", "localhost-9"}},
+			[]string{"auth-server", "orders"}},
+		{map[string]string{"APP_AUTH": "sso", "SERVER_PORT": "9"}, []string{"sso", "localhost-8082"}},
 	} {
 		to, remarks := routed(t, c.env)
 		if !slices.Equal(to, c.want) || !slices.Equal(remarks, []string{"gateway route d uri"}) {
