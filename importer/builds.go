@@ -21,10 +21,11 @@ var (
 )
 
 // versions returns the versions of products that files name which say how a program is built.
-func versions(files []File) (found []workloads.Versioned) {
+func versions(files []File) (found []source.Built) {
 	add := func(product, v string, d source.Document, offset int) {
 		line := 1 + strings.Count(string(d.Data[:offset]), "\n")
-		found = append(found, workloads.Versioned{Product: product, Version: topology.Write(v, d.At(line, 1))})
+		found = append(found, source.Built{Product: product, Folder: path.Dir(d.File), Apart: product == "resilience4j",
+			Version: topology.Write(v, d.At(line, 1))})
 	}
 	for _, f := range files {
 		d := source.Document{File: f.Name, Data: f.Data}

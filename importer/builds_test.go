@@ -51,3 +51,42 @@ func TestTheImageThatADockerfileIsMadeFromNamesAVersion(t *testing.T) {
 		t.Errorf("of two versions one was taken: %+v", f.Remarks)
 	}
 }
+
+func TestAVersionHoldsBelowTheFolderOfItsBuild(t *testing.T) {
+	pom := func(version string) []byte {
+		return []byte("<dependency><groupId>io.github.resilience4j</groupId><artifactId>resilience4j-spring-boot2" +
+			"</artifactId><version>" + version + "</version></dependency>")
+	}
+	const conf = "resilience4j.retry.instances.x.maxAttempts: 2\n"
+	const proxy = "http { server { location / { proxy_pass http://api; } } }\n"
+	f, _ := importer.Read([]importer.File{
+		{"a/pom.xml", pom("1.7.0")}, {"a/src/application.yml", []byte(conf)},
+		{"b/pom.xml", pom("2.0.2")}, {"b/src/application.yml", []byte(conf)}, {"c/application.yml", []byte(conf)},
+		{"b/sub/pom.xml", pom("2.1.0")}, {"b/sub/application.yml", []byte(conf)},
+		{"web/Dockerfile", []byte("FROM nginx:1.25.1\n")}, {"web/etc/web.conf", []byte(proxy)},
+		{"other/other.conf", []byte(proxy)},
+	}, source.Assume{})
+	got := map[string]string{}
+	for _, p := range f.Policies {
+		got[p.Layer.At.File] = p.Layer.Version.V
+	}
+	for _, c := range f.Calls {
+		for _, l := range c.Layers {
+			got[l.At.File] = l.Version.V
+		}
+	}
+	for file, want := range map[string]string{"a/src/application.yml": "1.7.0", "b/src/application.yml": "2.0.2",
+		"b/sub/application.yml": "2.1.0", "c/application.yml": "2.3", "web/etc/web.conf": "1.25.1"} {
+		if got[file] != want {
+			t.Errorf("%s: %q, want %q", file, got[file], want)
+		}
+	}
+	if got["other/other.conf"] == "1.25.1" {
+		t.Error("the version of one nginx is taken for that of another")
+	}
+	one, _ := importer.Read([]importer.File{{"service/pom.xml", pom("1.7.0")}, {"config/prices.yml", []byte(conf)}},
+		source.Assume{})
+	if v := one.Policies[0].Layer.Version.V; v != "1.7.0" {
+		t.Errorf("a configuration apart from its build: %s", v)
+	}
+}

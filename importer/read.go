@@ -36,8 +36,8 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 		r.file(&f, &r.seen[i])
 	}
 	r.configMaps()
-	assume.Images = workloads.Images(r.byFormat["workloads"], versions(files)...)
-	assume.Environments = workloads.Environments(r.byFormat["workloads"])
+	assume.Images = workloads.Images(r.byFormat["workloads"])
+	assume.Environments, assume.Built = workloads.Environments(r.byFormat["workloads"]), versions(files)
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)
 	}

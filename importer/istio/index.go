@@ -58,7 +58,14 @@ func (r *reader) indexed() index {
 
 // says reports whether a DestinationRule says more than which subsets there are. Of two of one name, which are meant as
 // alternatives or to be applied one after the other, the one that does counts.
-func (v resource) says() bool { return v.Spec.Get("trafficPolicy").Exists() }
+func (v resource) says() bool {
+	for _, of := range append(v.Spec.Get("subsets").Items(), v.Spec) {
+		if policy := of.Get("trafficPolicy"); policy.Get("outlierDetection").Exists() || policy.Get("connectionPool").Exists() {
+			return true
+		}
+	}
+	return false
+}
 
 // services returns the services that a VirtualService stands for or sends requests to.
 func (v resource) services() []string {

@@ -219,7 +219,7 @@ func read(out *topology.Form, layers, shared []layerOfConfig, named string, assu
 		}
 	}
 	a := &application{form: out, root: root, shared: over(shared, counts), env: env, service: called(root),
-		assume: assume, version: assume.Version("resilience4j", assumedVersion)}
+		assume: assume, version: assume.For(layers[0].doc.File).Version("resilience4j", assumedVersion)}
 	if a.resilience(); a.gateway() || root.value("spring.application.name") != "" || a.policies > 0 {
 		out.Services = append(out.Services, topology.Service{Name: a.service, At: layers[0].doc.At(1, 0)})
 	}

@@ -17,29 +17,19 @@ var products = map[string]string{"nginx": "nginx", "nginx-unprivileged": "nginx"
 // tagged is a tag that begins with a version: "1.27", "v3.1.2-alpine".
 var tagged = regexp.MustCompile(`^v?(\d+\.\d+(?:\.\d+)?)(?:[-+].*)?$`)
 
-// Versioned is a product and its version.
-type Versioned struct {
-	Product string
-	Version topology.Value[string]
-}
-
-// Images returns the versions of products that the tags of images name, and those that were found elsewhere. A product
-// of which two versions run has none: which of them a file is for is not known.
-func Images(docs []source.Document, elsewhere ...Versioned) map[string]topology.Value[string] {
+// Images returns the versions of products that the tags of images name. A product of which two versions run has none:
+// which of them a file is for is not known.
+func Images(docs []source.Document) map[string]topology.Value[string] {
 	found, twice := map[string]topology.Value[string]{}, map[string]bool{}
-	one := func(product string, version topology.Value[string]) {
-		if was, ok := found[product]; ok && was.V != version.V {
+	add := func(image source.Node) {
+		product, version, ok := Tagged(image.Text())
+		if !ok {
+			return
+		}
+		if was, ok := found[product]; ok && was.V != version {
 			twice[product] = true
 		}
-		found[product] = version
-	}
-	for _, v := range elsewhere {
-		one(v.Product, v.Version)
-	}
-	add := func(image source.Node) {
-		if product, version, ok := Tagged(image.Text()); ok {
-			one(product, topology.Write(version, image.At()))
-		}
+		found[product] = topology.Write(version, image.At())
 	}
 	for _, d := range docs {
 		if isWorkload(d.Root) {
