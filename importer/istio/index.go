@@ -23,7 +23,10 @@ func (r *reader) indexed() index {
 		name := resolve(rule.Spec.Get("host").Text(), rule.Namespace)
 		if strings.HasPrefix(name, "*") {
 			x.wide = append(x.wide, rule)
-		} else if was, taken := x.rules[name]; !taken || was.String() == rule.String() && !was.says() && rule.says() {
+			continue
+		}
+		was, taken := x.rules[name]
+		if !taken || was.String() == rule.String() && !was.says() && rule.says() {
 			x.rules[name] = rule
 		}
 	}
@@ -60,7 +63,7 @@ func (r *reader) indexed() index {
 // alternatives or to be applied one after the other, the one that does counts.
 func (v resource) says() bool {
 	for _, of := range append(v.Spec.Get("subsets").Items(), v.Spec) {
-		if policy := of.Get("trafficPolicy"); policy.Get("outlierDetection").Exists() || policy.Get("connectionPool").Exists() {
+		if of.Get("trafficPolicy").Get("outlierDetection|connectionPool").Exists() {
 			return true
 		}
 	}

@@ -32,7 +32,8 @@ func (r *reader) service(v resource) {
 	r.checkGateways(v)
 	if v.inMesh() && r.bare(v.Namespace) {
 		r.remark("F602", v.At, v.String()+" waypoint", "namespace "+v.Namespace+" is ambient and no file has it use a "+
-			"waypoint, so nothing carries out these routes", "label the namespace, or the services: istio.io/use-waypoint: NAME")
+			"waypoint, so nothing carries out these routes",
+			"label the namespace, or the services: istio.io/use-waypoint: NAME")
 	}
 	all := source.Node{}
 	for i, n := range v.Spec.Get("http").Items() {

@@ -38,8 +38,8 @@ type Built struct {
 	Apart bool
 }
 
-// For returns what is assumed for one file: the versions of the build whose folder is nearest above it come before those
-// of images. Of a product of which one folder, or an image too, names another version, none counts.
+// For returns what is assumed for one file: the versions of the build whose folder is nearest above it come before
+// those of images. Of a product of which one folder, or an image too, names another version, none counts.
 func (a Assume) For(file string) Assume {
 	const nowhere = "\x00"
 	none := topology.Value[string]{}
