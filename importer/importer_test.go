@@ -83,6 +83,17 @@ func TestAFileThatIsNamedATemplateIsNoBrokenOne(t *testing.T) {
 	}
 }
 
+func TestAPatternThatMatchesNoFileOfAConfigMapIsNoGap(t *testing.T) {
+	for include, remarks := range map[string]int{"/etc/nginx/conf.d/*.conf": 0, "/etc/nginx/routes.conf": 1} {
+		form, _ := importer.Read([]importer.File{{"m.yaml", []byte("kind: ConfigMap\nmetadata: {name: m}\ndata:\n" +
+			"  nginx.conf: |\n    http { include " + include + ";\n" +
+			"      server { location / { proxy_pass http://a; } } }\n")}}, source.Assume{})
+		if len(form.Remarks) != remarks || len(form.Calls) != 1 {
+			t.Errorf("%s: %+v", include, form.Remarks)
+		}
+	}
+}
+
 func TestAGatewayIsTheServiceWhoseContainerHasItsFile(t *testing.T) {
 	const proxy = "http { server { location / { proxy_pass http://api; } } }\n"
 	for volumes, want := range map[string]string{
