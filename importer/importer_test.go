@@ -83,6 +83,15 @@ func TestAFileThatIsNamedATemplateIsNoBrokenOne(t *testing.T) {
 	}
 }
 
+func TestTheTemplatesOfAChartAreOneRemark(t *testing.T) {
+	const text = "apiVersion: v1\nkind: {{ .Values.kind }}\nx: [\n"
+	form, _ := importer.Read([]importer.File{{"a/templates/d.yaml", []byte(text)}, {"a/templates/e.yaml", []byte(text)},
+		{"a/templates/tests/t.yaml", []byte(text)}, {"b/templates/d.yaml", []byte(text)}}, source.Assume{})
+	if len(form.Remarks) != 2 {
+		t.Errorf("%+v", form.Remarks)
+	}
+}
+
 func TestAPatternThatMatchesNoFileOfAConfigMapIsNoGap(t *testing.T) {
 	for include, remarks := range map[string]int{"/etc/nginx/conf.d/*.conf": 0, "/etc/nginx/routes.conf": 1} {
 		form, _ := importer.Read([]importer.File{{"m.yaml", []byte("kind: ConfigMap\nmetadata: {name: m}\ndata:\n" +

@@ -124,9 +124,13 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 	}
 }
 
-// template notes a file that is a template and nothing else. A chart has many: they are one remark for each folder.
+// template notes a file that is a template and nothing else. A chart has many: they are one remark for each folder, and
+// those below its templates are that one's.
 func (r *reading) template(d *source.Document) {
 	folder := path.Dir(d.File)
+	if chart, _, deeper := strings.Cut(folder, "/templates/"); deeper {
+		folder = chart + "/templates"
+	}
 	if r.templates == nil {
 		r.templates = map[string]int{}
 	}
