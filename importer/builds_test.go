@@ -52,6 +52,18 @@ func TestTheImageThatADockerfileIsMadeFromNamesAVersion(t *testing.T) {
 	}
 }
 
+func TestTheImageOfTheContainerThatHasAFileNamesItsVersion(t *testing.T) {
+	const proxy = "http { server { location / { proxy_pass http://api; } } }\n"
+	f, _ := importer.Read([]importer.File{
+		{"compose.yaml", []byte("services: {edge: {image: 'nginx:1.27.4', volumes: " +
+			"[./nginx.conf:/etc/nginx/nginx.conf]}}\n")},
+		{"tests/compose.yaml", []byte("services: {edge: {image: 'nginx:1.21.0'}}\n")}, {"nginx.conf", []byte(proxy)},
+	}, source.Assume{})
+	if v := f.Calls[0].Layers[0].Version.String(); v != "1.27.4 (compose.yaml:1:26)" {
+		t.Errorf("%s", v)
+	}
+}
+
 func TestAVersionHoldsBelowTheFolderOfItsBuild(t *testing.T) {
 	pom := func(version string) []byte {
 		return []byte("<dependency><groupId>io.github.resilience4j</groupId><artifactId>resilience4j-spring-boot2" +

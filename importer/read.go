@@ -37,11 +37,11 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	}
 	r.configMaps()
 	assume.Images = workloads.Images(r.byFormat["workloads"])
-	assume.Environments, assume.Built = workloads.Environments(r.byFormat["workloads"]), versions(files)
+	assume.Environments = workloads.Environments(r.byFormat["workloads"])
+	assume.Built = append(versions(files), r.mounts()...)
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)
 	}
-	r.mounts()
 	for _, f := range formats {
 		if docs := r.byFormat[f.name]; len(docs) > 0 {
 			r.form.Add(f.read(docs, assume))
@@ -220,9 +220,10 @@ func (r *reading) configMaps() {
 // templates are extensions of files that some program fills in first, whatever its marks look like.
 var templates = []string{".tmpl", ".tpl", ".template", ".j2"}
 
-// mounts gives the configurations of gateways to the services of compose files whose containers have them.
-func (r *reading) mounts() {
-	files := workloads.Files(r.byFormat["workloads"])
+// mounts gives the configurations of gateways to the services of compose files whose containers have them, and returns
+// which versions these run.
+func (r *reading) mounts() []source.Built {
+	files, run := workloads.Files(r.byFormat["workloads"])
 	for _, format := range []string{"nginx", "haproxy", "envoy", "kong"} {
 		for i := range r.byFormat[format] {
 			if d := &r.byFormat[format][i]; d.Owner == "" {
@@ -230,6 +231,7 @@ func (r *reading) mounts() {
 			}
 		}
 	}
+	return run
 }
 
 // extensions of files that are YAML or JSON, or templates of them.

@@ -31,7 +31,7 @@ type Assume struct {
 // Built is the version of a product that a program is built with.
 type Built struct {
 	Product string
-	Folder  string // of the file that says so; what lies below is the program's
+	Folder  string // of the file that says so, or that a container has; what lies below, or is it, is the program's
 	Version topology.Value[string]
 	// Apart reports that a program's configuration may lie apart from what builds it, as for a config server. The version
 	// then holds for files elsewhere too, if no other is named.
@@ -45,7 +45,7 @@ func (a Assume) For(file string) Assume {
 	none := topology.Value[string]{}
 	nearest := map[string]Built{}
 	for _, b := range a.Built {
-		above := b.Folder == "." || strings.HasPrefix(file, b.Folder+"/")
+		above := b.Folder == "." || file == b.Folder || strings.HasPrefix(file, b.Folder+"/")
 		if !above && !b.Apart {
 			continue
 		}
