@@ -20,9 +20,13 @@ func (r *run) implicit(e *edge, l *topology.Layer) {
 			triesText(n), by.Tries.Why),
 		Fix:         fixAt("write the number down, or write that there are no retries", l, e.call.To),
 		Assumptions: assumptions(l, by.Tries)}
-	if total, loud := r.loud[l]; loud {
+	total, loud := r.loud[l]
+	switch {
+	case loud:
 		one.Severity, one.Effect = Warning, total
 		one.Message += fmt.Sprintf("; it is part of a path that comes to %s", number(total))
+	case shows(e):
+		return
 	}
 	r.report(one)
 }

@@ -413,6 +413,13 @@ func TestOfTwoRulesOfOneNameTheOneWithAPolicyCounts(t *testing.T) {
 	}
 }
 
+func TestARuleForTheEgressGatewayIsNoCallOfIt(t *testing.T) {
+	egress := strings.Replace(rule("{}"), "host: orders.shop", "host: istio-egressgateway.edge", 1)
+	if f := read(t, "", egress); len(f.Policies) != 2 { // of every sidecar
+		t.Errorf("%d policies, %+v", len(f.Policies), f.Policies[0].Callees)
+	}
+}
+
 // Without a sidecar, and without a waypoint, requests pass what knows no HTTP.
 func TestInAnAmbientNamespaceOnlyAWaypointCarriesOutRoutes(t *testing.T) {
 	const ambient = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n  labels:\n    " +
