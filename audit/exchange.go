@@ -9,6 +9,7 @@ import (
 	"github.com/abate-go/abate/exporter"
 	"github.com/abate-go/abate/importer"
 	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/lint"
 	"github.com/abate-go/abate/topology"
 )
 
@@ -234,9 +235,13 @@ func Import(files []importer.File, caller string, assume source.Assume) ([]byte,
 		}
 		routes = append(routes, exporter.Route{Service: c.To, Layer: c.Layers[at]})
 		for j := range c.Layers {
-			if n, _ := exporter.Tries(&c.Layers[j]); n > 1 && j != at {
-				others[c.To] = append(others[c.To], fmt.Sprintf("%s %s: %d tries (%s)", c.Layers[j].Kind,
-					layerName(&c.Layers[j]), n, triesSource(&c.Layers[j])))
+			l := &c.Layers[j]
+			if n, _ := exporter.Tries(l); n > 1 && j != at && !lint.Local(l) {
+				tries := fmt.Sprint(n, " tries")
+				if n == topology.Unbounded {
+					tries = "tries without a limit"
+				}
+				others[c.To] = append(others[c.To], fmt.Sprintf("%s %s: %s (%s)", l.Kind, layerName(l), tries, triesSource(l)))
 			}
 		}
 	}
@@ -300,7 +305,8 @@ func LossText(all []Loss) string {
 			fmt.Fprintf(&b, "  what this costs was not played: only the first %d services with losses are\n", MostCosts)
 		}
 		for _, o := range l.Others {
-			fmt.Fprintf(&b, "  also repeats, and goes on: %s\n", o)
+			fmt.Fprintf(&b, "  beside the policy, this still repeats the same calls, until it is switched off where it stands: "+
+				"%s\n", o)
 		}
 	}
 	if played {

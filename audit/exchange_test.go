@@ -152,7 +152,8 @@ func TestImportTakesOneLayerAndNamesTheOthers(t *testing.T) {
 		t.Errorf("the policy of shop has calls of another service:\n%s", text)
 	}
 	said := audit.LossText(losses)
-	if !strings.Contains(said, "also repeats, and goes on: gateway envoy: 3 tries") {
+	if !strings.Contains(said, "beside the policy, this still repeats the same calls, until it is switched off where it "+
+		"stands: gateway envoy: 3 tries (") {
 		t.Errorf("the gateway is not named:\n%s", said)
 	}
 	if _, _, err := audit.Import(file("calls: [{from: a, to: b}]"), "", source.Assume{}); err == nil {
@@ -195,5 +196,22 @@ func TestMethodsThatAFormatCannotListAreALoss(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("no row of methods in %v", want)
+	}
+}
+
+// Istio's sidecars connect to their own application again, which loads nobody and nobody has to switch off.
+func TestImportNamesNoLayerThatOnlyConnectsToItsOwnApplication(t *testing.T) {
+	_, losses, err := audit.Import(file(`services: [{name: orders}]
+calls:
+- from: shop
+  to: orders
+  layers:
+  - {kind: client, product: x, repeats: [{on: ["503"], tries: 4}]}
+  - {kind: sidecar-out, product: dapr, repeats: [{on: ["503"], tries: unbounded}]}
+  - {kind: sidecar-in, product: istio, repeats: [{on: [refused, reset-unsent], tries: 3}]}
+`), "shop", source.Assume{})
+	if err != nil || len(losses) != 1 || len(losses[0].Others) != 1 ||
+		!strings.HasPrefix(losses[0].Others[0], "sidecar-out dapr: tries without a limit (") {
+		t.Errorf("%+v, %v", losses, err)
 	}
 }

@@ -187,10 +187,11 @@ func DefaultPolicy() Policy {
 // s at last, drawn at random. Callers wait for it, within their deadline and 5 s. Before a failure connections are
 // opened freely. Once the other side is back from an outage, each instance has one connection at once, and twice as
 // many in each round after that: a round is half as long as the outage was, at most 1 s, which is how long other
-// instances take to notice. So fifty instances that share a hundred places all have one, before some have many. After
-// two rounds they are a tenth of a second each, while callers wait for longer than that and openings are quick. A
-// refusal for too many halves the number, and makes rounds long again. The numbers rest on tests/outages, tests/pods
-// and the model of policy/pacing. adapter/abatesql, abatenet and abatepgx open connections under it.
+// instances take to notice. So of fifty instances that share a hundred places nearly all have one, before some have
+// many. While a caller waits who has waited for most of a round since then, and openings are quick, rounds are a
+// tenth of a second each. A refusal for too many halves the number, and makes rounds long again. The numbers rest on
+// tests/outages, tests/pods and the model of policy/pacing. adapter/abatesql, abatenet and abatepgx open connections
+// under it.
 func ConnectionPolicy() Policy {
 	return Policy{
 		AttemptTimeout: 5 * time.Second,

@@ -18,7 +18,7 @@ func isForm(d source.Document) bool {
 		return calls[0].Get("to").Exists()
 	}
 	for _, s := range n.Get("services").Items() {
-		if s.Get("name").Exists() && s.Get("rate|ownTime|capacity|answersWith|aliases|callTree|database").Exists() {
+		if s.Get("name").Exists() && s.Get("rate|ownTime|capacity|answersWith|aliases|callTree|database|speaks").Exists() {
 			return true
 		}
 	}

@@ -43,6 +43,27 @@ func TestFilesAreRecognisedByTheirContent(t *testing.T) {
 	}
 }
 
+func TestAComposeFileIsListedForTheVariablesThatItsFilesHave(t *testing.T) {
+	for env, want := range map[string]string{"A=1\n": "workloads", "AWS_MAX_ATTEMPTS=3\n": "workloads,aws-sdk"} {
+		_, seen := importer.Read([]importer.File{
+			{"shop/compose.yaml", []byte("services: {a: {image: x, env_file: a.env}}\n")}, {"shop/a.env", []byte(env)},
+			{"shop/b.env", []byte("AWS_MAX_ATTEMPTS=3\n")}}, source.Assume{})
+		if got := strings.Join(seen[0].Formats, ","); got != want || len(seen[2].Formats) != 1 {
+			t.Errorf("%q: listed for %s, want %s; %v", env, got, want, seen[2])
+		}
+	}
+}
+
+func TestServicesThatAnAgentRegistersAreRead(t *testing.T) {
+	const sidecar = "service {\n  name = \"a\"\n  connect { sidecar_service { proxy {\n    upstreams {\n" +
+		"      destination_name = \"b\"\n    }\n  } } }\n}\n"
+	form, seen := importer.Read([]importer.File{{"a.hcl", []byte(sidecar)},
+		{"b.hcl", []byte("service {\n  name = \"b\"\n}\n")}}, source.Assume{})
+	if len(form.Calls) != 1 || !slices.Equal(seen[0].Formats, []string{"consul"}) || len(seen[1].Formats) > 0 {
+		t.Errorf("%+v, seen %v", form.Calls, seen)
+	}
+}
+
 func TestConfigMapsAreOpened(t *testing.T) {
 	form, seen := importer.Read([]importer.File{{"m.yaml", []byte(`kind: ConfigMap
 metadata: {name: topology}
@@ -178,6 +199,7 @@ func TestAConfigurationInUTF16IsARemark(t *testing.T) {
 func FuzzReadNeverPanics(f *testing.F) {
 	f.Add("a.yaml", []byte(calls))
 	f.Add("b", []byte(`{"kind":"List","items":[{"kind":"ConfigMap","data":{"x":"calls: [{to: a}]"}}]}`))
+	f.Add("a.tf", []byte(release("set { name = \"spec.http[0].retries.attempts\", value = 6 }\n")))
 	f.Fuzz(func(_ *testing.T, name string, data []byte) {
 		importer.Read([]importer.File{{name, data}}, source.Assume{})
 	})

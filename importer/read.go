@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/abate-go/abate/importer/awssdk"
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/importer/workloads"
 	"github.com/abate-go/abate/topology"
@@ -36,11 +37,13 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 		r.file(&f, &r.seen[i])
 	}
 	r.configMaps()
+	r.unlist("aws-sdk", awssdk.Silent(r.byFormat["aws-sdk"]))
 	assume.Images = workloads.Images(r.byFormat["workloads"])
 	assume.Environments = workloads.Environments(r.byFormat["workloads"])
 	assume.Built = append(versions(files), r.mounts()...)
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)
+		r.form.Protos = r.form.Protos || strings.HasSuffix(s.Name, ".proto")
 	}
 	for _, f := range formats {
 		if docs := r.byFormat[f.name]; len(docs) > 0 {
@@ -48,6 +51,15 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 		}
 	}
 	return r.form, r.seen
+}
+
+// unlist takes a format off files that only seemed to be of it.
+func (r *reading) unlist(format string, silent map[string]bool) {
+	for i := range r.seen {
+		if s := &r.seen[i]; silent[s.Name] {
+			s.Formats = slices.DeleteFunc(s.Formats, func(f string) bool { return f == format })
+		}
+	}
 }
 
 type reading struct {

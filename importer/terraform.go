@@ -9,15 +9,18 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform.
+// consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform,
+// and services that an agent registers with upstreams.
 var consulHCL = regexp.MustCompile(`(?im)^\s*"?kind"?\s*=\s*` +
-	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry`)
+	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry|` +
+	`^\s*"?(upstreams|destination_name)"?\s*[={\[]`)
 
 // awsHCL is the same of Terraform's own files: programs in whose environment SDKs of AWS find how to try.
 var awsHCL = regexp.MustCompile(`AWS_(MAX_ATTEMPTS|RETRY_MODE)`)
 
-// textsHCL are files of Terraform and of Nomad with other files in them: heredocs, and objects of Kubernetes.
-var textsHCL = regexp.MustCompile(`(?m)<<-?\w+\s*$|\bapiVersion\s*=`)
+// textsHCL are files of Terraform and of Nomad with other files in them: heredocs, objects of Kubernetes, and values of
+// Istio's chart.
+var textsHCL = regexp.MustCompile(`(?m)<<-?\w+\s*$|\bapiVersion\s*=|\bmeshConfig\b`)
 
 // isHCL reports whether a text is to be parsed as HCL. meant says that it is a finding if it cannot be.
 func isHCL(name string, data []byte) (is, meant bool) {
@@ -51,6 +54,12 @@ func (r *reading) inside(d source.Document, n source.Node, key string, seen *See
 		return r.document(d, seen)
 	case n.IsMap():
 		for _, p := range n.Pairs() {
+			if p.Key == "helm_release" && p.Value.IsMap() {
+				for _, release := range p.Value.Pairs() {
+					found = r.release(d, release.Value, seen) || found
+				}
+				continue
+			}
 			found = r.inside(d, p.Value, p.Key, seen) || found
 		}
 	case n.IsList():
@@ -70,6 +79,20 @@ func (r *reading) inside(d source.Document, n source.Node, key string, seen *See
 		r.unrendered(n)
 	}
 	return found
+}
+
+// release reads the values of a release of Helm: one document, if the release sets some of them by name, and else each
+// text by itself.
+func (r *reading) release(d source.Document, n source.Node, seen *Seen) (found bool) {
+	values, rest, ok := source.HelmValues(n)
+	if !ok {
+		return r.inside(d, n, "", seen)
+	}
+	for _, one := range rest {
+		found = r.inside(d, one, "values", seen) || found
+	}
+	d.Root, d.Name = values, "values"
+	return r.document(d, seen) || found
 }
 
 // written are the keys whose values are files or objects.

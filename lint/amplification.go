@@ -115,7 +115,7 @@ func (a *Amplified) service(v int, m topology.Methods) {
 		return // nobody calls it
 	}
 	first := len(a.Bounds)
-	for _, class := range a.classes {
+	for _, class := range a.of(s) {
 		if a.spent() >= a.o.Work {
 			a.Bounds = append(a.Bounds[:first], a.roughly(v, m))
 			return
@@ -127,6 +127,21 @@ func (a *Amplified) service(v int, m topology.Methods) {
 		}
 		a.Bounds = append(a.Bounds, b)
 	}
+}
+
+// of returns the classes of outcomes with which a service can fail.
+func (a *Amplified) of(s *topology.Service) [][]topology.Outcome {
+	if s.Codes() {
+		return a.classes
+	}
+	var out [][]topology.Outcome
+	for _, class := range a.classes {
+		own := slices.DeleteFunc(slices.Clone(class), topology.Outcome.GRPC)
+		if len(own) > 0 {
+			out = append(out, own)
+		}
+	}
+	return out
 }
 
 func sameRoots(a, b []RootBound) bool { return slices.Equal(a, b) }
@@ -193,7 +208,7 @@ func (a *Amplified) roughly(v int, m topology.Methods) Bound {
 	b := Bound{Service: a.g.services[v].Name, Outcomes: topology.AllOutcomes(), Methods: m, Coarse: true}
 	least := 1.0
 	e := a.evaluation(false, m)
-	for _, class := range a.classes {
+	for _, class := range a.of(&a.g.services[v]) {
 		for _, c := range a.g.in[v] {
 			s, _ := e.edge(c, failing(class[0]))
 			if n, _ := s.until(0); !a.g.calls[c].shares() { // no limit further out cuts what begins at once

@@ -33,6 +33,7 @@ func (d drawing) outcomes() (on []topology.Outcome) {
 		{topology.S500, topology.S502, topology.S503, topology.S504},
 		{topology.S502, topology.S503, topology.S504, topology.Hang},
 		{topology.Hang}, {topology.S503, topology.Unavailable}, {topology.Refused, topology.S503, topology.Hang},
+		{topology.CancelledCode},
 		topology.AllOutcomes(),
 	}
 	return words[d.IntN(len(words))]
@@ -119,6 +120,9 @@ func (d drawing) form() topology.Form {
 			s.Cancels = value(d.chance(0.7))
 		}
 		s.Proxy = d.chance(0.2)
+		if d.chance(0.4) {
+			s.Speaks = value(pick(d, topology.SpeaksHTTP, topology.SpeaksHTTP, topology.SpeaksGRPC, topology.SpeaksOther))
+		}
 		f.Services = append(f.Services, s)
 	}
 	for j := 1; j < n; j++ {

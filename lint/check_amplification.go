@@ -264,6 +264,9 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 	if r.hops += len(hops); len(hops) == 0 {
 		return "", cause
 	}
+	if r.taken(hops) {
+		one.Assumptions = unique(append(one.Assumptions, "services of which no file says that they speak gRPC do not"))
+	}
 	if n := len(parts); n > 2*hopsAtEnds {
 		parts = slices.Concat(parts[:hopsAtEnds], []string{"…"}, parts[n-hopsAtEnds:])
 	}

@@ -146,7 +146,7 @@ func need(l *topology.Layer, n int) time.Duration {
 // awsSDK is the product of layers that are SDKs of AWS.
 const awsSDK = "aws-sdk"
 
-// repeated is F301 to F305, and F307: what is tried again.
+// repeated is F301 to F305: what is tried again.
 func (r *run) repeated(e *edge, l *topology.Layer) {
 	list := func(id, key string, m topology.Methods, about func(topology.Outcome) bool, message, fix string) {
 		by, n := mostTries(l, m, about)
@@ -156,10 +156,18 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 		r.report(Finding{Rule: id, At: listed(by, l), Subject: subject(e, l, key), Effect: float64(n),
 			Message: fmt.Sprintf(message, name(l), word(by, about)), Fix: fix, Assumptions: assumptions(l, by.Tries)})
 	}
+	svc := &r.g.services[e.to]
+	other := svc.Speaks.Or("") == topology.SpeaksOther // which answers neither statuses nor codes
 	unsafe := !(e.call.Unsafe.Origin != topology.Absent && !e.call.Unsafe.Or(true)) && !e.call.Keyed.Or(false) &&
 		!onlySafe(l.Match.Methods) && !keyed(l.Match)
-	if unsafe && l.Kind != topology.Connection && (e.call.Unsafe.Or(false) || !r.g.services[e.to].Database) {
-		r.twice(e, l)
+	unsafe = unsafe && l.Kind != topology.Connection && (e.call.Unsafe.Or(false) || !other && !svc.Database)
+	if unsafe {
+		r.twice(e, l, other)
+	}
+	if other {
+		return
+	}
+	if unsafe {
 		list("F304", "conflicts", topology.Unsafe, is(topology.S409, topology.S4xx), "%s tries writes again after %s, "+
 			"which the service has judged already", "take it out of the list for POST and PATCH")
 	}
@@ -174,10 +182,14 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 				"out of the list")
 		}
 	}
-	if !anyProtocol(l) {
+	if !anyProtocol(l) && svc.Codes() {
 		list("F305", "codes", topology.AllMethods, is(topology.Internal, topology.UnknownCode, topology.DeadlineExceeded),
 			"%s tries again after %s, which says nothing of whether the next try helps", "retry UNAVAILABLE only")
 	}
+}
+
+// overridden is F307: callers may change what a layer does.
+func (r *run) overridden(e *edge, l *topology.Layer) {
 	if l.Overridable.Or(false) {
 		r.report(Finding{Rule: "F307", At: place(l.Overridable, l), Subject: subject(e, l, "overridable"),
 			Message: fmt.Sprintf("callers of %s may change its tries and limits by request headers, so every bound on them "+
@@ -203,15 +215,20 @@ func executed(o topology.Outcome) bool {
 }
 
 // twice is F301: an unsafe request is sent again that may have been carried out.
-func (r *run) twice(e *edge, l *topology.Layer) {
-	by, n := mostTries(l, topology.Unsafe, executed)
+func (r *run) twice(e *edge, l *topology.Layer, other bool) {
+	codes := r.g.services[e.to].Codes()
+	mayHaveRun := func(o topology.Outcome) bool { return executed(o) && (codes || !o.GRPC()) }
+	by, n := mostTries(l, topology.Unsafe, mayHaveRun)
 	if by == nil {
 		return
 	}
+	what := "POST and PATCH"
+	if other {
+		what = "writes"
+	}
 	one := Finding{Rule: "F301", At: listed(by, l), Subject: subject(e, l, "unsafe methods"), Effect: float64(n),
-		Message: fmt.Sprintf("%s sends POST and PATCH to %s again (%s) after %s, by when the request may have been "+
-			"carried out",
-			name(l), e.call.To, triesText(n), word(by, executed)),
+		Message: fmt.Sprintf("%s sends %s to %s again (%s) after %s, by when the request may have been carried out",
+			name(l), what, e.call.To, triesText(n), word(by, mayHaveRun)),
 		Fix:         "retry safe methods only, or give the requests an idempotency key and say so (keyed: true)",
 		Assumptions: assumptions(l, by.Tries)}
 	if e.call.Unsafe.IsZero() {

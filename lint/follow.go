@@ -74,7 +74,7 @@ func (e *evaluation) answer(out *state, f failure, svc *topology.Service) {
 	case e.a.worst: // it may answer anything, or pass on what it saw
 		out.fail(f)
 		for _, o := range topology.AllOutcomes() {
-			if o != topology.Refused && o != topology.ResetUnsent {
+			if o != topology.Refused && o != topology.ResetUnsent && (svc.Codes() || !o.GRPC()) {
 				f.seen = o
 				out.fail(f)
 			}

@@ -73,11 +73,17 @@ func (g *graph) service(name string, at topology.Position) int {
 }
 
 // slots groups the layers of a call: those of one slot are alternatives, each for a part of the calls, so that a call
-// passes one of them. Slots follow each other, outermost first.
+// passes one of them. Slots follow each other, outermost first. What only guards a call is no other way of it: it comes
+// last, in slots of its own.
 func slots(layers []topology.Layer) (out [][]*topology.Layer) {
+	var guards [][]*topology.Layer
 	for i := range layers {
 		l := &layers[i]
 		if Local(l) {
+			continue
+		}
+		if guardsOnly(l) {
+			guards = append(guards, []*topology.Layer{l})
 			continue
 		}
 		if n := len(out); n > 0 && alternatives(out[n-1][0], l) {
@@ -86,7 +92,15 @@ func slots(layers []topology.Layer) (out [][]*topology.Layer) {
 		}
 		out = append(out, []*topology.Layer{l})
 	}
-	return out
+	return append(out, guards...)
+}
+
+// guardsOnly reports that a layer says nothing of tries, of times and of answers: only of what is in flight, and of
+// endpoints that are left out.
+func guardsOnly(l *topology.Layer) bool {
+	return (!l.Limits.Requests.IsZero() || !l.Limits.Pending.IsZero() || !l.Limits.Connections.IsZero() ||
+		!l.Ejection.Consecutive.IsZero()) && len(l.Repeats) == 0 && len(l.Answers) == 0 && l.Overall.IsZero() &&
+		l.PerTry.IsZero() && l.Hedge.Copies.IsZero() && l.Owner.IsZero()
 }
 
 // Local reports whether a layer is a sidecar that only connects to its own application again: what it repeats was not

@@ -60,7 +60,8 @@ var rulesOfAmplification = []Rule{
 	{"F102", "One request may become too many attempts", Warning,
 		"The proved number is within the limit, but it ends at a service of which nobody says what it answers when a call " +
 			"of its own has failed. If it answers with something that the layers above retry, the factors multiply. The " +
-			"number is the worst case: nothing can exceed it.",
+			"number is the worst case: nothing can exceed it, unless a service speaks gRPC and " +
+			"no file says so (`speaks: grpc`).",
 		"See [F101](F101.md). Frameworks turn a failed call into a 500 unless somebody handles it, and many retry lists " +
 			"have 500 in them.",
 		"The service has a fallback, or answers with a code that nobody above retries. Say so, and the finding goes away.",
@@ -179,12 +180,14 @@ var rulesOfOutcomes = []Rule{
 		"RFC 9110, section 9.2.2. Envoy, Istio, HAProxy's L7 retries, .NET's standard handler and resilience4j repeat " +
 			"POST; nginx does not. Threads kubernetes/ingress-nginx#4174, dotnet/aspire#4631.",
 		"GraphQL queries and searches that are POST; services that know an idempotency key (say `keyed: true` of the " +
-			"call), or calls that are all reads (`unsafe: false`).",
+			"call), or calls that are all reads (`unsafe: false`). Of databases and of components of Dapr it is said only of " +
+			"calls that are known to be unsafe.",
 		"Retry GET, HEAD, PUT and DELETE only, or refused connections only, or use idempotency keys."},
 	{"F302", "Bugs are repeated", Note,
 		"500 is in the list. Most often it is a bug or a bad request, which the next try meets again: load without a chance.",
 		"Retry lists such as Envoy's `5xx` and Spring's `SERVER_ERROR` have it in them.",
-		"A service that answers 500 for everything, overload included. Nothing is said of SDKs of AWS, which have no list.",
+		"A service that answers 500 for everything, overload included. Nothing is said of SDKs of AWS, which have no list, " +
+			"nor of databases and components of Dapr, which have no statuses.",
 		"Retry 502, 503 and 504."},
 	{"F303", "Overload is answered with an immediate retry", Warning,
 		"A service says 429, or RESOURCE_EXHAUSTED: less, please. The layer sends the request again at once and does not " +
@@ -196,13 +199,15 @@ var rulesOfOutcomes = []Rule{
 		"A 409 or another 4xx is the service's judgement of this request. The same request gets the same judgement, or " +
 			"worse, a write that was refused for a reason goes through.",
 		"Envoy's `retriable-4xx` is 409.",
-		"Optimistic locks whose clients read anew before they write; a proxy does not.",
+		"Optimistic locks whose clients read anew before they write; a proxy does not. Nothing is said of databases and of " +
+			"components of Dapr, which have no statuses.",
 		"Take it out of the list for writes."},
 	{"F305", "Codes that say nothing are repeated", Warning,
 		"INTERNAL and UNKNOWN are mostly bugs. DEADLINE_EXCEEDED says that there is no time left, and that the work may " +
 			"have been done.",
 		"gRPC's guide to status codes: UNAVAILABLE is the one to retry.",
-		"A service that is known to answer so for faults that pass. Of a list of every failure nothing is said here: " +
+		"A service that is known to answer so for faults that pass. Nothing is said of services that are not known to " +
+			"speak gRPC. Of a list of every failure nothing is said here: " +
 			"nobody chose the codes, and [F302](F302.md) says what is wrong with it.",
 		"Retry UNAVAILABLE only."},
 	{"F307", "Callers may change retries and limits", Warning,

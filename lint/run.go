@@ -25,7 +25,7 @@ func Run(f topology.Form, o Options) []Finding {
 	r.hierarchy()
 	r.unlimited()
 	r.alike()
-	r.layers(r.implicit, r.times, r.endless, r.repeated, r.pace, r.budget, r.breaker, r.bounds)
+	r.layers(r.implicit, r.times, r.endless, r.repeated, r.overridden, r.pace, r.budget, r.breaker, r.bounds)
 	r.services()
 	return r.sorted()
 }

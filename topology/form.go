@@ -8,6 +8,9 @@ type Form struct {
 	Calls    []Call    `yaml:"calls,omitempty"`
 	Policies []Policy  `yaml:"policies,omitempty"`
 	Remarks  []Remark  `yaml:"remarks,omitempty"`
+	// Protos reports that there are files that describe services of gRPC, and not whose they are: a service of which no
+	// file says what it speaks may then speak gRPC.
+	Protos bool `yaml:"protos,omitempty"`
 }
 
 // Service is something that is called, or calls.
@@ -28,7 +31,9 @@ type Service struct {
 	// CallTree reports that it obeys the allowance of extra attempts that a caller sends with Abate-Retry-Allowance, and
 	// shares it among its own calls: its gate trusts its callers.
 	CallTree Value[bool] `yaml:"callTree,omitempty"`
-	Database bool        `yaml:"database,omitempty"`
+	// Speaks is what its answers can be: SpeaksGRPC, SpeaksHTTP or SpeaksOther. When it is absent they may be anything.
+	Speaks   Value[string] `yaml:"speaks,omitempty"`
+	Database bool          `yaml:"database,omitempty"`
 	// Proxy reports that it passes each request on to one of the services that it calls: its calls are alternatives, and
 	// not steps of one request.
 	Proxy bool `yaml:"proxy,omitempty"`
@@ -76,4 +81,5 @@ func (f *Form) Add(other Form) {
 	f.Calls = append(f.Calls, other.Calls...)
 	f.Policies = append(f.Policies, other.Policies...)
 	f.Remarks = append(f.Remarks, other.Remarks...)
+	f.Protos = f.Protos || other.Protos
 }

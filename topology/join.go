@@ -30,10 +30,11 @@ type Found struct {
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
 //   - A service all of whose calls pass a gateway first is that gateway: a proxy, which passes failures on as they are
 //     unless its files say another answer.
+//   - A service of which nothing says that it speaks gRPC is taken to speak HTTP, unless there are files of protobuf.
 //
 // A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
 func (f Form) Join() (Form, []Found) {
-	j := &joining{out: Form{Remarks: slices.Clone(f.Remarks)}}
+	j := &joining{out: Form{Remarks: slices.Clone(f.Remarks), Protos: f.Protos}}
 	j.out.Services = short(unite(f.Services))
 	j.names = NewNames(j.out.Services)
 	for _, c := range f.Calls {
@@ -53,6 +54,7 @@ func (f Form) Join() (Form, []Found) {
 		j.out.Calls[i].speakGRPC()
 	}
 	j.proxies()
+	j.speak()
 	return j.out, j.found
 }
 
@@ -304,6 +306,7 @@ func (s *Service) merge(other Service) {
 	keep(&s.AnswersWith, other.AnswersWith)
 	keep(&s.Cancels, other.Cancels)
 	keep(&s.CallTree, other.CallTree)
+	s.speak(other.Speaks)
 	s.Database = s.Database || other.Database
 	s.Proxy = s.Proxy || other.Proxy
 }

@@ -65,6 +65,8 @@ type Layer struct {
 	Beside Value[bool] `yaml:"beside,omitempty"`
 	// StartsOnly reports that Overall forbids further tries but does not end one that runs (nginx).
 	StartsOnly bool `yaml:"startsOnly,omitempty"`
+	// Speaks is what the service behind it speaks, where the file of the layer says it; see Service.
+	Speaks Value[string] `yaml:"speaks,omitempty"`
 	// Upgrades reports that its requests may become connections that stay open, as websockets do: a long limit, or none,
 	// is right for them.
 	Upgrades Value[bool] `yaml:"upgrades,omitempty"`

@@ -29,7 +29,8 @@ var profile = regexp.MustCompile(`(?m)^\[(?:default|profile [^\]\n]+)\][ \t]*\r?
 var setting = regexp.MustCompile(`(?m)^[ \t]*(?:max_attempts|retry_mode)[ \t]*=`)
 
 // Recognise reports whether a document has such settings: a workload whose environment has one of the variables, a file
-// of variables that has, or a file with profiles.
+// of variables that has, or a file with profiles. A compose file that names files of variables has them if those do,
+// and may be Silent.
 func Recognise(d source.Document) bool {
 	if d.Root.Exists() {
 		return len(clients(&d, nil)) > 0 || namesFiles(d.Root)
@@ -37,20 +38,47 @@ func Recognise(d source.Document) bool {
 	return !d.Prose() && profile.Match(d.Data) && setting.Match(d.Data) || isEnvironment(&d)
 }
 
+// Silent returns the files of documents that were recognised and say nothing: compose files whose files of variables
+// have none of those that are read.
+func Silent(docs []source.Document) map[string]bool {
+	trees, files := split(docs)
+	byPath, _ := given(trees, files)
+	silent := map[string]bool{}
+	for _, d := range trees {
+		silent[d.File] = true
+	}
+	for _, d := range trees {
+		if len(clients(d, byPath)) > 0 {
+			silent[d.File] = false
+		}
+	}
+	for _, d := range files {
+		silent[d.File] = false
+	}
+	return silent
+}
+
+// split returns the documents that are trees, and the files of variables.
+func split(docs []source.Document) (trees, files []*source.Document) {
+	for i := range docs {
+		if d := &docs[i]; d.Root.Exists() {
+			trees = append(trees, d)
+		} else if isEnvironment(d) {
+			files = append(files, d)
+		}
+	}
+	return trees, files
+}
+
 // Read returns the calls of AWS that the documents set something for.
 func Read(docs []source.Document, _ source.Assume) topology.Form {
 	var r reader
-	var trees, files []*source.Document
 	for i := range docs {
-		switch d := &docs[i]; {
-		case d.Root.Exists():
-			trees = append(trees, d)
-		case isEnvironment(d):
-			files = append(files, d)
-		default:
+		if d := &docs[i]; !d.Root.Exists() && !isEnvironment(d) {
 			r.profiles(d)
 		}
 	}
+	trees, files := split(docs)
 	byPath, others := given(trees, files)
 	for _, d := range trees {
 		for _, c := range clients(d, byPath) {

@@ -1,5 +1,6 @@
 // Package consul reads config entries of Consul: service-router, service-resolver, service-defaults and http-route, as
 // HCL, JSON or YAML, as resources of Kubernetes or of Terraform, and those that an agent's configuration begins with.
+// It reads too which services an agent registers with a sidecar, and what they call through it.
 // What a destination of them repeats is said by package envoywords, because Consul's sidecars and gateways are Envoy.
 package consul
 
@@ -15,14 +16,18 @@ import (
 // assumedVersion is the version whose defaults hold when nobody says which it is.
 const assumedVersion = "1.22"
 
-// Recognise reports whether a document has a config entry that is read.
-func Recognise(d source.Document) bool { return len(entriesOf(d.Root)) > 0 }
+// Recognise reports whether a document has a config entry that is read, or registers services with upstreams.
+func Recognise(d source.Document) bool {
+	return len(entriesOf(d.Root)) > 0 || len(registered(d.Root)) > 0
+}
 
 // Read returns what the entries say: each route of a router is a policy of the sidecars that call its service, and each
-// rule of an http-route one of its gateways.
+// rule of an http-route one of its gateways. An upstream of a service is a call.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
-	r := &reader{version: assume.Version("consul", assumedVersion), before: map[string]bool{}, routed: map[string]bool{},
-		gateways: map[string]bool{}}
+	r := &reader{version: assume.Version("consul", assumedVersion), routers: map[string]bool{},
+		before: map[string]bool{}, routed: map[string]bool{},
+		gateways: map[string]bool{},
+		speaks:   map[string]topology.Value[string]{}}
 	r.who = "Consul " + r.version.V
 	var all []entry
 	for i := range docs {
@@ -35,13 +40,33 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 			name = e.name.Text()
 		}
 		r.before[name] = r.before[name] || e.kind == "service-router" || e.kind == "service-splitter"
+		if e.kind == "service-defaults" {
+			r.speaks[name] = spoken(get(e.spec, "Protocol"))
+		}
+		r.routers[name] = r.routers[name] || e.kind == "service-router"
 		r.routed[name] = r.routed[name] || r.before[name] || e.kind == "service-resolver"
 	}
 	for _, e := range all {
 		r.entry(e)
 	}
+	for i := range docs {
+		for _, s := range registered(docs[i].Root) {
+			r.registration(s)
+		}
+	}
 	r.form.Remarks = source.Distinct(r.form.Remarks)
 	return r.form
+}
+
+// spoken reads the protocol of a service.
+func spoken(n source.Node) topology.Value[string] {
+	switch strings.ToLower(n.Text()) {
+	case "grpc", "http2":
+		return topology.Write(topology.SpeaksGRPC, n.At())
+	case "http":
+		return topology.Write(topology.SpeaksHTTP, n.At())
+	}
+	return topology.Value[string]{}
 }
 
 func (r *reader) entry(e entry) {
@@ -49,7 +74,7 @@ func (r *reader) entry(e entry) {
 	if len(e.broken) > 0 {
 		return
 	}
-	if e.kind == "service-splitter" || e.kind == "service-defaults" && !get(e.spec, "UpstreamConfig").Exists() &&
+	if e.kind == "service-defaults" && !get(e.spec, "UpstreamConfig").Exists() &&
 		e.spec.IsMap() {
 		return // nothing of it is about calls
 	}
@@ -66,6 +91,8 @@ func (r *reader) entry(e entry) {
 	switch e.kind {
 	case "service-router":
 		r.router(name, e.spec)
+	case "service-splitter":
+		r.splitter(name, e.spec)
 	case "service-resolver":
 		r.resolver(name, e.spec)
 	case "service-defaults":
@@ -79,8 +106,10 @@ type reader struct {
 	form    topology.Form
 	version topology.Value[string]
 	who     string
-	before  map[string]bool   // services with a router or a splitter
-	routed  map[string]bool   // and those with a resolver
+	routers map[string]bool // services with a router
+	before  map[string]bool // services with a router or a splitter
+	routed  map[string]bool // and those with a resolver
+	speaks  map[string]topology.Value[string]
 	names   map[string]string // of entries of Terraform, by how others refer to them
 	// gateways are those that the form has.
 	gateways map[string]bool
@@ -120,12 +149,23 @@ func (r *reader) router(name string, spec source.Node) {
 				continue
 			}
 		}
+		l.Speaks = r.speaks[callee]
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Layer: l})
 	}
 	rest := r.layer(subject+", all other requests", spec.At())
-	rest.Choice = subject
+	rest.Choice, rest.Speaks = subject, r.speaks[name]
 	rest.Overall = topology.DefaultOf(envoywords.RouteTimeout, r.who, spec.At())
 	r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{name}, Layer: rest})
+}
+
+// splitter is the limit of the requests that are split, which only a router can set.
+func (r *reader) splitter(name string, spec source.Node) {
+	if r.routers[name] {
+		return
+	}
+	l := r.layer("service-splitter "+name, spec.At())
+	l.Overall, l.Speaks = topology.DefaultOf(envoywords.RouteTimeout, r.who, spec.At()), r.speaks[name]
+	r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{name}, Layer: l})
 }
 
 func match(http source.Node) topology.Match {
@@ -162,6 +202,7 @@ func (r *reader) timeout(n source.Node, at topology.Position) topology.Value[tim
 // resolver reads the time limits of a service. Its RequestTimeout counts only where nothing stands before it.
 func (r *reader) resolver(name string, spec source.Node) {
 	l := r.layer("service-resolver "+name, spec.At())
+	l.Speaks = r.speaks[name]
 	l.Connect = read(r, get(spec, "ConnectTimeout"), source.DurationIn(time.Nanosecond))
 	limit := get(spec, "RequestTimeout")
 	if r.before[name] {
@@ -180,25 +221,17 @@ func (r *reader) resolver(name string, spec source.Node) {
 func (r *reader) defaults(name string, spec source.Node) {
 	config := get(spec, "UpstreamConfig")
 	add := func(n source.Node, callee string) {
-		limits, check := get(n, "Limits"), get(n, "PassiveHealthCheck")
-		if !limits.Exists() && !check.Exists() {
+		if !guarded(n) {
 			return
 		}
 		l := r.layer("service-defaults "+name+" UpstreamConfig", n.At())
-		if !r.routed[callee] { // a router or a resolver would say it
+		if r.routed[callee] { // what routes its requests says for how long, and what is answered
+			l.Answers = nil
+		} else {
 			l.Overall = topology.NotKnown[time.Duration]("the limit depends on the protocol of the service", n.At())
 		}
-		l.Limits = topology.Limits{Connections: read(r, get(limits, "MaxConnections"), source.Int),
-			Pending:  read(r, get(limits, "MaxPendingRequests"), source.Int),
-			Requests: read(r, get(limits, "MaxConcurrentRequests"), source.Int)}
-		if check.Exists() {
-			l.Ejection = envoywords.Ejection(r.who, check.At())
-			l.Ejection.Consecutive = envoywords.Or(read(r, get(check, "MaxFailures"), source.Int), l.Ejection.Consecutive)
-			l.Ejection.Interval = envoywords.Or(read(r, get(check, "Interval"), source.DurationIn(time.Nanosecond)),
-				l.Ejection.Interval)
-			l.Ejection.Base = envoywords.Or(read(r, get(check, "BaseEjectionTime"), source.DurationIn(time.Nanosecond)),
-				l.Ejection.Base)
-		}
+		r.guards(n, &l)
+		l.Speaks = r.speaks[callee]
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Callers: []string{name},
 			Layer: l})
 	}

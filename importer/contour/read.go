@@ -153,6 +153,9 @@ func (r *reader) route(p source.Resource, n source.Node, i int, m topology.Match
 			one = mirror
 		}
 		r.limits(&one, name, p.Namespace)
+		if is := s.Get("protocol"); is.Text() == "h2c" || is.Text() == "h2" {
+			one.Speaks = topology.Write(topology.SpeaksGRPC, is.At())
+		}
 		r.form.Calls = append(r.form.Calls, topology.Call{From: envoy, To: to, At: s.At(), Detached: detached,
 			Layers: []topology.Layer{one}})
 	}

@@ -144,6 +144,9 @@ func (r *resiliency) trip(name string, n source.Node) {
 func (r *resiliency) target(name, kind string, n source.Node, at topology.Position) {
 	l := topology.Layer{Kind: topology.SidecarOut, Product: "dapr", Version: r.version, At: at,
 		Name: r.subject("targets." + kind + "." + name), Cancels: topology.DefaultOf(true, r.product(), at)}
+	if kind == "components" { // which is asked in the protocol of what it stands for
+		l.Speaks = topology.DefaultOf(topology.SpeaksOther, "a component of Dapr", at)
+	}
 	if t := n.Get("timeout"); t.Exists() {
 		named := r.policies("timeouts").Get(t.Text())
 		if !named.Exists() {

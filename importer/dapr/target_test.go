@@ -3,6 +3,8 @@ package dapr_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/abate-go/abate/topology"
 )
 
 func TestWhatATargetSaysInTheWrongPlaceIsRemarked(t *testing.T) {
@@ -41,5 +43,17 @@ func TestAConfigurationIsNoResiliency(t *testing.T) {
 		"spec: {policies: {retries: {r: {}}}, targets: {apps: {a: {retry: r}}}}\n")
 	if len(f.Policies) != 0 || len(f.Remarks) != 1 || f.Remarks[0].Rule != "F602" || f.Remarks[0].At.Line != 2 {
 		t.Errorf("%s", f.YAML())
+	}
+}
+
+func TestAComponentIsNoServiceOfHTTP(t *testing.T) {
+	f := read(t, "apiVersion: dapr.io/v1alpha1\nkind: Resiliency\nmetadata: {name: r}\nspec:\n"+
+		"  policies: {retries: {r: {maxRetries: 3}}}\n"+
+		"  targets: {apps: {a: {retry: r}}, components: {store: {outbound: {retry: r}}}}\n")
+	joined, _ := f.Join()
+	for _, s := range joined.Services {
+		if component := s.Name == "store"; component != (s.Speaks.V == topology.SpeaksOther) {
+			t.Errorf("%s speaks %s", s.Name, s.Speaks)
+		}
 	}
 }

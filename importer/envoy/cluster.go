@@ -85,6 +85,21 @@ func (p *proxy) limits(c source.Node, l *topology.Layer, notes *remarks) {
 	}
 }
 
+// spoken returns what a cluster says that its endpoints speak. One that is told to speak HTTP/2 to them is taken for
+// one of gRPC, which is what needs it.
+func spoken(c source.Node) (v value[string]) {
+	own := get(c, "http2_protocol_options")
+	for _, p := range get(c, "typed_extension_protocol_options").Pairs() {
+		if h2 := get(p.Value, "explicit_http_config", "http2_protocol_options"); h2.Exists() {
+			own = h2
+		}
+	}
+	if own.Exists() {
+		v = topology.Write(topology.SpeaksGRPC, own.At())
+	}
+	return v
+}
+
 // thresholds returns the caps for requests of the priority that requests have unless a route says otherwise.
 func thresholds(c source.Node) source.Node {
 	for _, t := range get(c, "circuit_breakers", "thresholds").List() {

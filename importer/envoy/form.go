@@ -141,6 +141,7 @@ func (o *output) add(cluster string, layer topology.Layer, detached bool) {
 	c.Detached = c.Detached && detached
 	if known {
 		o.proxy.limits(node, &layer, &o.remarks)
+		layer.Speaks = spoken(node)
 	}
 	c.Layers = append(c.Layers, layer)
 }

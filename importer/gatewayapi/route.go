@@ -107,6 +107,9 @@ func (r *reader) unknownProduct(p parent) {
 func (r *reader) rule(o source.Resource, p parent, rule source.Node, i int) {
 	l := topology.Layer{Kind: topology.Gateway, Product: cmp.Or(p.product.V, "gateway-api"), Version: p.version,
 		Name: fmt.Sprintf("%s, rules[%d]", o, i), At: rule.At(), Choice: "the routes of the gateway"}
+	if o.Kind == "GRPCRoute" {
+		l.Speaks = topology.Write(topology.SpeaksGRPC, o.At)
+	}
 	if p.mesh {
 		l.Kind, l.Choice = topology.SidecarOut, "the routes of the sidecar"
 	}

@@ -34,6 +34,9 @@ func (in *instance) layer(s *section, p *pool, entrances []*section) topology.La
 		l.Limits.Requests = topology.Write(p.maxConns, p.limitAt)
 	}
 	l.Ejection = in.ejection(p)
+	if p.h2 { // which is what gRPC needs
+		l.Speaks = topology.Write(topology.SpeaksGRPC, p.at)
+	}
 	return l
 }
 

@@ -19,6 +19,7 @@ type pool struct {
 	limited  bool   // each has a maxconn
 	maxConns int
 	limitAt  topology.Position
+	h2       bool // a server is asked in HTTP/2
 	observed line // the parameters of a server that is taken out when it fails
 }
 
@@ -79,6 +80,9 @@ func (p *pool) add(n int, address word, parameters line) {
 					limited, p.maxConns, p.limitAt = true, p.maxConns+n*most, v.at
 				}
 			}
+		case "proto":
+			v, _ := parameters.arg(i + 1)
+			p.h2 = p.h2 || v.text == "h2"
 		case "observe":
 			p.observed = parameters
 		}

@@ -57,6 +57,9 @@ func meshOf(d source.Document) source.Node {
 			return inner[0].Root
 		}
 	}
+	if mesh := root.Get("meshConfig"); d.Name == "values" && isMesh(mesh) { // of Istio's chart
+		return mesh
+	}
 	if d.Name == "mesh" && isMesh(root) {
 		return root
 	}

@@ -86,6 +86,9 @@ func (k *kong) callee(s source.Node) {
 			{After: topology.ResetUnsent, Gives: topology.S502}, {After: topology.ResetSent, Gives: topology.S502},
 			{After: topology.Hang, Gives: topology.S504}},
 	}
+	if is := s.Get("protocol"); strings.HasPrefix(is.Text()+address, "grpc") {
+		l.Speaks = topology.Write(topology.SpeaksGRPC, is.At())
+	}
 	l.Match = match(s)
 	to, aliases, several := k.behind(host, &l)
 	tries := value(k, s.Get("retries"), at, source.Int, 5)

@@ -82,6 +82,9 @@ func (in *instance) layer(s *scope, prefix string, d *directive, u *upstream) to
 			{After: topology.ResetSent, Gives: topology.S502}, {After: topology.Hang, Gives: topology.S504},
 		},
 	}
+	if prefix == "grpc" {
+		l.Speaks = topology.Write(topology.SpeaksGRPC, at)
+	}
 	l.Repeats, l.Upgrades = in.repeats(s, prefix, d, u), s.upgrades(prefix)
 	if u.servers > 1 || u.unknown != "" {
 		l.Ejection = u.ejection(in.product())

@@ -13,7 +13,8 @@ import (
 // Read returns the services and calls that the spans of all documents show together.
 func Read(docs []source.Document, _ source.Assume) topology.Form {
 	r := &reading{byID: map[string]int{}, callees: map[edge]*seen{}, handled: map[string]int{},
-		own: map[string][]float64{}}
+		grpc: map[string]bool{},
+		own:  map[string][]float64{}}
 	for _, d := range docs {
 		spans, err := decode(d.Data)
 		if err != nil {
@@ -50,6 +51,7 @@ type reading struct {
 	callees  map[edge]*seen
 	edges    []edge
 	handled  map[string]int // requests of a service
+	grpc     map[string]bool
 	own      map[string][]float64
 	orphans  int
 }
@@ -76,6 +78,7 @@ func (r *reading) count() {
 	for i := range r.spans {
 		s := &r.spans[i]
 		if s.kind == server && s.service != "" {
+			r.grpc[s.service] = r.grpc[s.service] || s.grpc
 			r.handled[s.service]++
 			r.own[s.service] = append(r.own[s.service], r.ownTime(i).Seconds())
 			r.request(i)
@@ -126,6 +129,7 @@ func (r *reading) request(i int) {
 		}
 		e.most = max(e.most, run[c])
 		e.database = e.database || s.database
+		r.grpc[t.to] = r.grpc[t.to] || s.grpc && !s.database
 		last[c], running[t.to] = t.span, max(running[t.to], s.end)
 	}
 }
@@ -200,6 +204,7 @@ func (r *reading) write() {
 		own := r.own[name]
 		slices.Sort(own)
 		r.form.Services = append(r.form.Services, topology.Service{Name: name, At: r.at,
+			Speaks:    r.spoken(name),
 			OwnTime:   r.quantile(own, 50),
 			OwnTime99: r.quantile(own, 99)})
 	}
@@ -224,6 +229,14 @@ func (r *reading) begin(e edge) time.Duration {
 	return s.starts / time.Duration(max(1, s.first))
 }
 
+// spoken returns what the spans say that a service speaks.
+func (r *reading) spoken(service string) (v topology.Value[string]) {
+	if r.grpc[service] {
+		v = topology.Write(topology.SpeaksGRPC, r.at)
+	}
+	return v
+}
+
 // quantile returns a percentile of sorted times, absent when there are none.
 func (r *reading) quantile(sorted []float64, percent int) topology.Value[time.Duration] {
 	if len(sorted) == 0 {
@@ -237,8 +250,8 @@ func seconds(s float64) time.Duration {
 }
 
 func (r *reading) writeEdge(e edge, s *seen, order int) {
-	if s.database {
-		r.form.Services = append(r.form.Services, topology.Service{Name: e.to, At: r.at, Database: true})
+	if is := r.spoken(e.to); s.database || !is.IsZero() {
+		r.form.Services = append(r.form.Services, topology.Service{Name: e.to, At: r.at, Database: s.database, Speaks: is})
 	}
 	r.form.Calls = append(r.form.Calls, topology.Call{From: e.from, To: e.to, At: r.at,
 		PerRequest: topology.Write(float64(s.first)/float64(r.handled[e.from]), r.at),

@@ -19,7 +19,7 @@ type span struct {
 	failed            bool
 	resend            int    // http.request.resend_count
 	peer              string // what the attributes say of the callee
-	database          bool
+	database, grpc    bool
 }
 
 // attributes that name a callee, the best first.
@@ -33,7 +33,10 @@ func (s *span) note(key, text string, number int) {
 		s.resend = number
 	case "http.response.status_code", "http.status_code":
 		s.failed = s.failed || number >= 500 || number == 429
+	case "rpc.system", "rpc.system.name":
+		s.grpc = s.grpc || text == "grpc"
 	case "rpc.grpc.status_code":
+		s.grpc = true
 		s.failed = s.failed || number != 0
 	case "db.system", "db.system.name":
 		s.database = true

@@ -148,3 +148,17 @@ func FuzzReadNeverPanics(f *testing.F) {
 		traces.Read([]source.Document{{File: "f", Data: []byte(data)}}, source.Assume{})
 	})
 }
+
+func TestSpansOfGRPCSayThatAServiceSpeaksIt(t *testing.T) {
+	f := read(t, otlp("checkout", "1", "", "GET /", 2, 0, 100, "")+
+		otlp("checkout", "2", "1", "GET", 3, 10, 20, text("server.address", "orders"))+
+		otlp("checkout", "3", "1", "Stock/Get", 3, 10, 20, text("server.address", "stock")+","+text("rpc.system", "grpc"))+
+		otlp("checkout", "4", "1", "Price/Get", 3, 10, 20, number("rpc.grpc.status_code", 0))+
+		otlp("price", "5", "4", "Price/Get", 2, 11, 19, ""))
+	joined, _ := f.Join()
+	for _, s := range joined.Services {
+		if grpc := s.Name == "stock" || s.Name == "price"; grpc != (s.Speaks.V == topology.SpeaksGRPC) {
+			t.Errorf("%s speaks %s", s.Name, s.Speaks)
+		}
+	}
+}

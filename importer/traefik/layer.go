@@ -101,6 +101,9 @@ func (t *traefik) layer(r *router, g *group, n int) topology.Layer {
 		Answers: []topology.Answer{{After: topology.Refused, Gives: topology.S502},
 			{After: topology.ResetUnsent, Gives: topology.S502}, {After: topology.ResetSent, Gives: topology.S502},
 			{After: topology.Hang, Gives: topology.S504}}}
+	if g.h2c { // which is how it is told that there is gRPC
+		l.Speaks = topology.Write(topology.SpeaksGRPC, g.at)
+	}
 	for _, m := range condition.FindAllStringSubmatch(r.rule, -1) {
 		switch m[1] {
 		case "Host":

@@ -73,6 +73,7 @@ type group struct {
 	others    []string // groups that it is made of
 	transport string
 	at        topology.Position
+	h2c       bool // a server is to be asked in HTTP/2 without TLS
 }
 
 // Read returns what the documents say. All together are one Traefik.
@@ -170,6 +171,7 @@ func (c *configuration) middleware(name string, at topology.Position, spec sourc
 
 func (g *group) add(address string) {
 	g.servers++
+	g.h2c = g.h2c || strings.HasPrefix(address, "h2c://")
 	if host := source.Callee(address); host != "" && !slices.Contains(g.hosts, host) {
 		g.hosts = append(g.hosts, host)
 	}

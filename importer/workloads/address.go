@@ -19,8 +19,8 @@ var databases = []string{"postgres", "postgresql", "mysql", "mariadb", "mongodb"
 var calls = []string{"http", "https", "grpc", "grpcs", "h2c", "ws", "wss", "tcp", "tls", "thrift", "dubbo", "lb"}
 
 type address struct {
-	host     string
-	database bool
+	host           string
+	database, grpc bool
 }
 
 var (
@@ -60,7 +60,9 @@ func addressOf(name, word string) (address, bool) {
 		if slices.Contains(telemetryPorts, u.Port()) {
 			return address{}, false
 		}
-		return checked(u.Hostname(), slices.Contains(databases, family(u.Scheme)))
+		a, ok := checked(u.Hostname(), slices.Contains(databases, family(u.Scheme)))
+		a.grpc = slices.Contains([]string{"grpc", "grpcs", "h2c"}, strings.ToLower(u.Scheme))
+		return a, ok
 	}
 	h, port, err := net.SplitHostPort(word)
 	if err != nil || !variable.MatchString(name) && !strings.HasSuffix(strings.ToUpper(name), "_PORT") || !numeric(port) ||
@@ -78,7 +80,7 @@ func family(scheme string) string {
 
 func checked(h string, db bool) (address, bool) {
 	local := h == "localhost" || h == "0.0.0.0" || strings.HasPrefix(h, "127.") || h == "::1"
-	return address{h, db}, !local && host.MatchString(h)
+	return address{host: h, database: db}, !local && host.MatchString(h)
 }
 
 func numeric(s string) bool {

@@ -74,7 +74,7 @@ func (r *reading) service(n source.Node) {
 	if name == "" {
 		return
 	}
-	s := topology.Service{Name: qualified(name, namespace), At: n.Get("metadata", "name").At()}
+	s := topology.Service{Name: qualified(name, namespace), At: n.Get("metadata", "name").At(), Speaks: spoken(n)}
 	if external := n.Get("spec", "externalName").Text(); external != "" {
 		s.Aliases = append(s.Aliases, external)
 	}
@@ -89,7 +89,8 @@ func (r *reading) workload(n source.Node) {
 	if name == "" {
 		return
 	}
-	s := topology.Service{Name: name, At: n.Get("metadata", "name").At(), Database: database(images(n))}
+	s := topology.Service{Name: name, At: n.Get("metadata", "name").At(), Database: database(images(n)),
+		Speaks: ofPods(n)}
 	switch n.Get("kind").Text() {
 	case "DaemonSet":
 	case "Pod":
@@ -136,8 +137,12 @@ func (r *reading) variable(from, name string, value source.Node, namespace strin
 		if namespace != "" && !strings.Contains(to, ".") {
 			to += "." + namespace
 		}
-		if target.database {
-			r.form.Services = append(r.form.Services, topology.Service{Name: to, At: value.At(), Database: true})
+		said := topology.Service{Name: to, At: value.At(), Database: target.database}
+		if target.grpc {
+			said.Speaks = topology.Write(topology.SpeaksGRPC, value.At())
+		}
+		if target.database || target.grpc {
+			r.form.Services = append(r.form.Services, said)
 		}
 		r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: to, At: value.At(),
 			PerRequest: topology.Assume(1.0, "the address stands in the variable "+name)})

@@ -38,12 +38,10 @@ const (
 	// slowly times what an attempt usually takes is slow: noise stays below it, an overload does not. The first success
 	// after an outage says anew what is usual: one at a time, on a server that may have become slower by other causes.
 	slowly = 4
-	// wholeRounds is how many rounds after the first last as long as they should, whoever waits: by then all instances
-	// of a fleet have noticed and have a connection. Without it a fleet that shares few places loses some of them to
-	// those who were first; with two, hundreds of callers wait in front of three connections for as long again.
-	wholeRounds = 1
-	// waitsLong is how long somebody has waited if connections are too few: longer than one that is handed from caller
-	// to caller lets anybody wait, if it can carry them.
+	// waitsLong is how long somebody has waited at least, since the other side is back, if connections are too few: longer
+	// than one that is handed from caller to caller lets anybody wait, if it can carry them. Where rounds are longer it is
+	// as long as the shortest of them: by then nearly all instances of a fleet have noticed and have a connection, and
+	// those who were first do not take the places of the last.
 	waitsLong = 100 * time.Millisecond
 	// always is more rounds than there will be.
 	always = math.MaxInt
@@ -54,9 +52,9 @@ const (
 // for each that succeeded without being slow, so that their number doubles from round to round. A refusal for load
 // halves it; a failure makes it one, and the rounds longer. How long the rounds are while the other side comes back
 // follows from how long it was away: half of that, since it takes the other instances of a fleet as long to notice.
-// After two of those, rounds are a tenth of a second while somebody waits for long: a slow success makes the next one
-// as long as before, a refusal all until the next outage. Once nobody has had to wait for two rounds the Opener looks
-// on again.
+// While somebody waits who has waited for as long as that since then, rounds last a tenth of a second: a slow success
+// makes the current one as long as it should be, a refusal all until the next outage. Once nobody has had to wait for
+// two rounds the Opener looks on again.
 //
 // All methods may be called from many goroutines at once. Times are durations since any fixed origin, the same for all
 // calls. Make one with NewOpener.
@@ -74,7 +72,8 @@ type Opener struct {
 	until   time.Duration // when it ends; from if that is not drawn yet
 	cut     time.Duration // attempts that began before are part of a failure that is known already
 	waited  time.Duration // when somebody last had to wait
-	need    bool          // somebody who has waited for long has asked in this round
+	back    time.Duration // when the last outage ended
+	need    bool          // somebody who has waited for long since then has asked in this round
 	whole   int           // rounds from the next on that last as long as they should, whoever waits
 	usual   time.Duration // what a success takes, smoothed, since the last outage; 0 until there was one
 	proven  time.Duration // when the last success arrived, long ago if there was none
@@ -90,7 +89,7 @@ func NewOpener() *Opener { return &Opener{proven: math.MinInt64} }
 func (o *Opener) Enter(now, since time.Duration, draw uint64, probe bool) (wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.need = o.need || minus(now, since) >= waitsLong
+	o.need = o.need || minus(now, max(since, o.back)) >= o.long()
 	switch o.turn(now, draw); {
 	case !o.steers:
 		if o.out >= unproven && now-since < briefly && minus(now, o.proven) > firstRound {
@@ -100,7 +99,7 @@ func (o *Opener) Enter(now, since time.Duration, draw uint64, probe bool) (wait 
 		o.begun++
 	default:
 		o.waited = now
-		return o.again(now, draw)
+		return o.again(now, since, draw)
 	}
 	o.out++
 	return 0
@@ -113,7 +112,7 @@ func length(round time.Duration, draw uint64) time.Duration {
 
 // next is when the next attempt of the round may begin: they are spread over it evenly.
 func (o *Opener) next() time.Duration {
-	return o.from + time.Duration(float64(o.until-o.from)*float64(o.begun)/float64(o.allowed))
+	return o.from + time.Duration(float64(o.end()-o.from)*float64(o.begun)/float64(o.allowed))
 }
 
 // turn begins a new round if the last one is over, and ends the steering if it is of no more use.
@@ -124,29 +123,39 @@ func (o *Opener) turn(now time.Duration, draw uint64) {
 	if o.until == o.from { // drawn here, so that instances that failed together do not ask together
 		o.until = o.from + length(o.round, draw)
 	}
-	if now < o.until {
+	if now < o.end() {
 		return
 	}
 	if !o.failing && minus(now, o.waited) >= 2*o.round+shortest {
 		o.steers = false
 		return
 	}
-	round := o.round
-	if o.whole == 0 && o.need && !o.failing {
-		round = min(round, firstRound)
-	}
 	o.whole, o.need = max(o.whole-1, 0), false
 	o.from, o.begun, o.allowed = now, 0, o.limit
-	o.until = now + length(round, draw)
+	o.until = now + length(o.round, draw)
 }
 
-// again is when whoever cannot begin now should ask again: at the end of the round, or when one of those on their way
-// may have arrived.
-func (o *Opener) again(now time.Duration, draw uint64) time.Duration {
+// end is when the round ends: as it was drawn, or a tenth of a second after it began if somebody needs the next one.
+func (o *Opener) end() time.Duration {
+	if o.need && o.whole == 0 && !o.failing && o.round > firstRound {
+		return o.from + time.Duration(float64(o.until-o.from)*float64(firstRound)/float64(o.round))
+	}
+	return o.until
+}
+
+// long is how long somebody has waited if he needs the next round.
+func (o *Opener) long() time.Duration { return max(waitsLong, length(o.round, 0)) }
+
+// again is when whoever cannot begin now should ask again: at the end of the round, when he has waited for long, or
+// when one of those on their way may have arrived.
+func (o *Opener) again(now, since time.Duration, draw uint64) time.Duration {
 	soon := min(max(o.usual, shortest), firstRound)
-	if due := o.until; o.begun >= o.allowed || o.next() > now {
+	if due := o.end(); o.begun >= o.allowed || o.next() > now {
 		if o.begun < o.allowed {
 			due = o.next()
+		}
+		if long := max(since, o.back) + o.long(); long > now && o.whole == 0 && !o.failing {
+			due = min(due, long)
 		}
 		return max(due-now, 0) + time.Duration(float64(soon)*unit(draw)) + 1
 	}
@@ -179,7 +188,7 @@ func (o *Opener) opened(now, took time.Duration) {
 	}
 	o.usual += (took - o.usual) / 8
 	if o.failing {
-		o.failing, o.limit, o.waited, o.whole = false, 1, now, wholeRounds
+		o.failing, o.limit, o.waited, o.whole, o.back, o.need = false, 1, now, 0, now, false
 		o.begin(now, min(max(minus(now, o.since)/2, shortest), longestFailing), 1)
 	}
 	switch {
@@ -237,7 +246,7 @@ func (o *Opener) Restart(now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.steers || o.failing {
-		o.steers, o.failing, o.limit, o.waited, o.whole = true, false, 1, now, wholeRounds
+		o.steers, o.failing, o.limit, o.waited, o.whole = true, false, 1, now, 0
 		o.begin(now, longestFailing, 0)
 	}
 }
@@ -251,7 +260,7 @@ func (o *Opener) State(now time.Duration) State {
 	}
 	s := State{AtOnce: o.limit}
 	if o.begun >= o.allowed {
-		until := o.until
+		until := o.end()
 		if until == o.from { // not drawn yet
 			until += o.round
 		}

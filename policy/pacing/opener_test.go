@@ -95,47 +95,58 @@ func TestAfterAnOutageEachRoundHasTwiceAsMany(t *testing.T) {
 	}
 }
 
-// Two rounds are for the other instances of a fleet. Who still waits then waits for too few connections.
-func TestWhoWaitsForLongHasRoundsOfATenthOfASecondAfterTwoWholeOnes(t *testing.T) {
+// A round is for the other instances of a fleet. Who has waited for nearly as long waits for too few connections.
+func TestWhoWaitsForARoundHasRoundsOfATenthOfASecondFromThenOn(t *testing.T) {
 	o := back(t)
-	for i, want := range []int{0, 2} {
-		began := 2*s + time.Duration(i)*s + 10*ms
-		if n := during(o, began, began+990*ms, time.Hour); n != want {
-			t.Errorf("round %d: %d begin, want %d", i, n, want)
-		}
+	if n := during(o, 2*s+10*ms, 2*s+740*ms, time.Hour); n != 0 {
+		t.Errorf("%d begin in the first 740 ms, want none", n)
 	}
-	if n := during(o, 4*s+10*ms, 4*s+400*ms, time.Hour); n < 4+8+16 {
-		t.Errorf("%d begin in the 400 ms after two rounds, want 4, 8 and 16", n)
+	if n := during(o, 2*s+750*ms, 2*s+1150*ms, time.Hour); n < 2+4+8 {
+		t.Errorf("%d begin in the 400 ms after that, want 2, 4, 8 and most of 16", n)
+	}
+}
+
+// What is asked again too late is not known in time.
+func TestWhoWaitsIsToldToAskWhenHeHasWaitedForLong(t *testing.T) {
+	o := back(t)
+	wait := o.Enter(2*s+10*ms, 2*s+10*ms, middle, false)
+	if again := 2*s + 10*ms + wait; again < 2*s+750*ms || again > 2*s+770*ms+100*ms {
+		t.Errorf("to be asked again after %s, want some 750 ms", wait)
 	}
 }
 
 func TestARefusalMakesRoundsAsLongAsBefore(t *testing.T) {
 	o := back(t)
-	during(o, 2*s+10*ms, 4*s, time.Hour)
-	o.Enter(4*s+10*ms, 0, middle, false)
-	o.Leave(4*s+20*ms, 4*s+10*ms, pacing.Refused)
-	if n := during(o, 4*s+30*ms, 5*s, time.Hour); n != 0 {
+	if o.Enter(2*s+760*ms, 0, middle, false) != 0 {
+		t.Fatal("nothing begins after 760 ms")
+	}
+	o.Leave(2*s+770*ms, 2*s+760*ms, pacing.Refused)
+	if n := during(o, 2*s+780*ms, 3*s+700*ms, time.Hour); n != 0 {
 		t.Errorf("%d begin in the second after a refusal", n)
 	}
-	if n := during(o, 5*s, 6*s, time.Hour); n < 1 || n > 3 {
+	if n := during(o, 3*s+700*ms, 4*s+700*ms, time.Hour); n < 1 || n > 3 {
 		t.Errorf("%d begin in the second after that, want 1 or 2", n)
 	}
 }
 
-func TestASlowSuccessMakesTheNextRoundAsLongAsBefore(t *testing.T) {
+func TestASlowSuccessMakesTheRoundAsLongAsItShouldBe(t *testing.T) {
 	o := back(t)
-	during(o, 2*s+10*ms, 4*s, time.Hour)
-	o.Enter(4*s+10*ms, 0, middle, false)
-	o.Leave(4*s+20*ms, 2*s, pacing.Opened) // took two seconds
-	if n := during(o, 4*s+30*ms, 5*s+100*ms, time.Hour); n > 12 {
-		t.Errorf("%d begin in the second after a slow success, want 4 and 8 at most", n)
+	if o.Enter(2*s+760*ms, 0, middle, false) != 0 {
+		t.Fatal("nothing begins after 760 ms")
+	}
+	o.Leave(2*s+770*ms, 2*s, pacing.Opened) // took most of a second
+	if n := during(o, 2*s+780*ms, 3*s+700*ms, time.Hour); n != 1 {
+		t.Errorf("%d begin in the rest of the round after a slow success, want the other of two", n)
+	}
+	if n := during(o, 3*s+760*ms, 4*s, time.Hour); n < 2 {
+		t.Errorf("%d begin in the next rounds", n)
 	}
 }
 
 func TestStateSaysWhenAShortRoundIsOver(t *testing.T) {
 	o := back(t)
-	during(o, 2*s+10*ms, 4*s+10*ms, time.Hour)
-	for now := 4*s + 10*ms; now < 4*s+300*ms; now += 10 * ms {
+	during(o, 2*s+10*ms, 2*s+760*ms, time.Hour)
+	for now := 2*s + 760*ms; now < 3*s; now += 10 * ms {
 		during(o, now, now+1, time.Hour)
 		if got := o.State(now); got.Wait > 100*ms {
 			t.Fatalf("%+v, want at most a tenth of a second", got)
@@ -145,10 +156,10 @@ func TestStateSaysWhenAShortRoundIsOver(t *testing.T) {
 
 func TestOnceNobodyWaitsForLongRoundsAreAsLongAsBefore(t *testing.T) {
 	o := back(t)
-	during(o, 2*s+10*ms, 4*s+150*ms, time.Hour)
-	during(o, 4*s+150*ms, 4*s+350*ms, 50*ms)
-	if n := during(o, 4*s+350*ms, 5*s+100*ms, 50*ms); n > 32 {
-		t.Errorf("%d begin in most of a whole round, want 32 at most", n)
+	during(o, 2*s+10*ms, 3*s, time.Hour)
+	during(o, 3*s, 3*s+100*ms, 50*ms)
+	if n := during(o, 3*s+100*ms, 3*s+800*ms, 50*ms); n > 16 {
+		t.Errorf("%d begin in most of a whole round, want 16 at most", n)
 	}
 }
 
@@ -187,7 +198,7 @@ func TestAFirstSuccessThatWaitedForTheServerDoesNotHideAnOverload(t *testing.T) 
 		t.Fatal("nothing begins after 200 ms")
 	}
 	o.Leave(2*s, 200*ms, pacing.Opened) // 1.8 s
-	if n := during(o, 2*s+10*ms, 4*s, time.Hour); n < 2 {
+	if n := during(o, 2*s+10*ms, 4*s, 50*ms); n < 2 {
 		t.Fatalf("%d begin in two rounds", n) // 10 ms each
 	}
 	n := begins(o, 4*s+50*ms, 100)

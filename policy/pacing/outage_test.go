@@ -35,8 +35,15 @@ func few(seed uint64) system {
 		workers: 20, patience: 2 * s, down: 2500 * ms}
 }
 
+// hurried is one of those whose queries have less time.
+func hurried(seed uint64) system {
+	d := drawn(seed)
+	d.patience = 500*ms + time.Duration(rand.New(rand.NewPCG(seed, 99)).Int64N(int64(1500*ms)))
+	return d
+}
+
 // Without a guard queries fail at once, and nothing is left to be done when the server is back. With one they wait, and
-// the first two rounds are as long as a fleet needs them: that may cost some, but it must not go on.
+// the first round is as long as a fleet needs it: it must not cost more than that saves.
 func TestTheBacklogOfAnOutageIsServedOnABusyServerToo(t *testing.T) {
 	var plain, guarded outcome
 	for seed := range uint64(20) {
@@ -45,7 +52,7 @@ func TestTheBacklogOfAnOutageIsServedOnABusyServerToo(t *testing.T) {
 		plain.late, guarded.late = plain.late+p.late, guarded.late+g.late
 	}
 	t.Logf("%d failed, without a guard %d; late: %d and %d", guarded.failed, plain.failed, guarded.late, plain.late)
-	if guarded.failed > plain.failed*5/4 {
+	if guarded.failed*4 > plain.failed*3 {
 		t.Errorf("%d failed, without a guard %d", guarded.failed, plain.failed)
 	}
 	if guarded.late > plain.late+100 {
@@ -54,34 +61,48 @@ func TestTheBacklogOfAnOutageIsServedOnABusyServerToo(t *testing.T) {
 }
 
 func TestSystemsWithRoomLoseLessWithAGuard(t *testing.T) {
-	const n = 40
-	worse, plain, guarded := 0, 0, 0
+	compare(t, 40, drawn, 5, 1)
+}
+
+// It may be seconds until the guard notices that the server is back, and some have less time.
+func TestQueriesWithLittleTimeLoseNoMoreInAllWithAGuard(t *testing.T) {
+	compare(t, 80, hurried, 1, 80/3)
+}
+
+// compare plays systems with and without a guard. So many times fewer queries fail with one in all, and more in that
+// many systems at most.
+func compare(t *testing.T, n int, draw func(seed uint64) system, times, worse int) {
+	plain, guarded := 0, 0
 	for seed := range uint64(n) {
-		d := drawn(seed)
+		d := draw(seed)
 		p, g := play(d, seed, nil), play(d, seed, opener)
 		if g.failed > p.failed+p.failed/20+15 {
-			worse++
+			worse--
 			t.Logf("%+v: %d failed, without a guard %d; late: %d and %d", d, g.failed, p.failed, g.late, p.late)
 		}
 		plain, guarded = plain+p.failed, guarded+g.failed
 	}
-	t.Logf("%d failed, without a guard %d; worse in %d of %d", guarded, plain, worse, n)
-	if guarded*2 > plain || worse > n/8 {
-		t.Errorf("%d failed, without a guard %d; it was worse in %d systems of %d", guarded, plain, worse, n)
+	t.Logf("%d failed, without a guard %d; worse in %d fewer than allowed, of %d", guarded, plain, worse, n)
+	if guarded*times > plain || worse < 0 {
+		t.Errorf("%d failed, without a guard %d; it was worse in %d systems more than allowed", guarded, plain, -worse)
 	}
 }
 
-func TestPodsThatShareFewPlacesAllHaveOne(t *testing.T) {
-	for seed := range uint64(2) {
+func TestPodsThatShareFewPlacesNearlyAllHaveOne(t *testing.T) {
+	var plain, guarded outcome
+	all := 0
+	for seed := range uint64(6) {
 		d := few(seed)
 		p, g := play(d, seed, nil), play(d, seed, opener)
 		t.Logf("pgx %v: %+v, without a guard %+v", d.pgx, g, p)
-		if g.had < d.instances || g.serving < d.instances {
-			t.Errorf("pgx %v: %d pods had an answer and %d in the last second, want all", d.pgx, g.had, g.serving)
-		}
+		all += d.instances
+		plain.serving, guarded.serving = plain.serving+p.serving, guarded.serving+g.serving
 		if g.refused*5 > p.refused || g.peak*10 > p.peak {
 			t.Errorf("pgx %v: %d refused, up to %d in 100 ms; without a guard %d and %d", d.pgx, g.refused, g.peak, p.refused,
 				p.peak)
 		}
+	}
+	if (all-guarded.serving)*5 > all-plain.serving {
+		t.Errorf("%d pods of %d have an answer in the last second, without a guard %d", guarded.serving, all, plain.serving)
 	}
 }

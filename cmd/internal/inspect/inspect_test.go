@@ -181,7 +181,7 @@ func TestExportAndImportSayWhatIsLost(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	code, out, errs = run(inspect.ImportCommand, write(t, "calls.yaml", calls))
-	if code != 0 || !strings.Contains(out, "maxRetries: 3") || !strings.Contains(errs, "also repeats, and goes on") {
+	if code != 0 || !strings.Contains(out, "maxRetries: 3") || !strings.Contains(errs, "still repeats the same calls") {
 		t.Errorf("exit code %d, %s\n%s", code, errs, out)
 	}
 	if code, _, errs := run(inspect.ImportCommand); code != 2 || !strings.Contains(errs, "no path is named") {

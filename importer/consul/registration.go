@@ -1,0 +1,98 @@
+package consul
+
+import (
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate/importer/envoywords"
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+// registered returns the services that a file of an agent registers and whose sidecars have upstreams.
+func registered(root source.Node) []source.Node {
+	var all []source.Node
+	for _, key := range []string{"service", "services"} {
+		for _, s := range root.Get(key).List() {
+			if get(s, "Name").Text() != "" && len(upstreams(s)) > 0 {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// upstreams returns what the sidecar of a service is to call. A proxy may be registered beside its service, too.
+func upstreams(service source.Node) []source.Node {
+	proxy := get(get(get(service, "Connect"), "SidecarService"), "Proxy")
+	return append(get(proxy, "Upstreams").List(), get(get(service, "Proxy"), "Upstreams").List()...)
+}
+
+// registration reads the upstreams of a service: each is a call, and its config what the sidecar does with it.
+func (r *reader) registration(s source.Node) {
+	from := get(s, "Name").Text()
+	if own := get(get(s, "Proxy"), "DestinationServiceName").Text(); own != "" {
+		from = own
+	}
+	for _, up := range upstreams(s) {
+		to := get(up, "DestinationName")
+		if kind := get(up, "DestinationType").Text(); to.Text() == "" || kind != "" && kind != "service" {
+			continue // a prepared query chooses when it is asked
+		}
+		callee, known := r.name(to)
+		if caller := from; known {
+			r.form.Calls = append(r.form.Calls, topology.Call{From: caller, To: callee, At: to.At(),
+				PerRequest: topology.Assume(1.0, "it is an upstream of the sidecar of "+caller),
+				Layers:     r.upstream(caller, callee, get(up, "Config"))})
+		}
+	}
+}
+
+// upstream returns the layer of a sidecar, if its config says something that an entry for the callee does not.
+func (r *reader) upstream(from, to string, config source.Node) []topology.Layer {
+	protocol, connect := get(config, "Protocol"), get(config, "ConnectTimeoutMs")
+	speaks := spoken(protocol)
+	if speaks.IsZero() {
+		speaks = r.speaks[to]
+	}
+	if !guarded(config) && !connect.Exists() && (speaks.IsZero() || r.routed[to]) {
+		return nil
+	}
+	l := r.layer("upstream "+to+" of "+from, config.At())
+	l.Speaks = speaks
+	l.Connect = read(r, connect, source.DurationIn(time.Millisecond))
+	switch {
+	case r.routed[to]: // what routes its requests says for how long, and what is answered
+		l.Answers = nil
+	case !speaks.IsZero():
+		l.Overall = topology.DefaultOf(envoywords.RouteTimeout, r.who, config.At())
+	case strings.EqualFold(protocol.Text(), "tcp"):
+		l.Overall = topology.DefaultOf(time.Duration(0), r.who+", which ends no connection of TCP", config.At())
+	default:
+		l.Overall = topology.NotKnown[time.Duration]("the limit depends on the protocol of the service", config.At())
+	}
+	r.guards(config, &l)
+	return []topology.Layer{l}
+}
+
+// guarded reports whether the config of an upstream bounds what is in flight, or takes instances out.
+func guarded(config source.Node) bool {
+	return get(config, "Limits").Exists() || get(config, "PassiveHealthCheck").Exists()
+}
+
+// guards reads both into a layer.
+func (r *reader) guards(config source.Node, l *topology.Layer) {
+	limits, check := get(config, "Limits"), get(config, "PassiveHealthCheck")
+	l.Limits = topology.Limits{Connections: read(r, get(limits, "MaxConnections"), source.Int),
+		Pending:  read(r, get(limits, "MaxPendingRequests"), source.Int),
+		Requests: read(r, get(limits, "MaxConcurrentRequests"), source.Int)}
+	if !check.Exists() {
+		return
+	}
+	l.Ejection = envoywords.Ejection(r.who, check.At())
+	l.Ejection.Consecutive = envoywords.Or(read(r, get(check, "MaxFailures"), source.Int), l.Ejection.Consecutive)
+	l.Ejection.Interval = envoywords.Or(read(r, get(check, "Interval"), source.DurationIn(time.Nanosecond)),
+		l.Ejection.Interval)
+	l.Ejection.Base = envoywords.Or(read(r, get(check, "BaseEjectionTime"), source.DurationIn(time.Nanosecond)),
+		l.Ejection.Base)
+}

@@ -1,0 +1,87 @@
+package consul_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/importer/consul"
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+// registration is how an agent registers a service whose sidecar has upstreams.
+const registration = `service {
+  name = "report"
+  connect { sidecar_service { proxy {
+    upstreams {
+      destination_name = "expense"
+      config {
+        protocol           = "http"
+        connect_timeout_ms = 5000
+        limits { max_connections = 3, max_pending_requests = 4, max_concurrent_requests = 5 }
+        passive_health_check { interval = "20s", max_failures = 10 }
+      }
+    }
+    upstreams { destination_name = "db", config { protocol = "tcp" } }
+    upstreams { destination_type = "prepared_query", destination_name = "nearest" }
+  } } }
+}
+`
+
+func TestAnUpstreamOfAServiceIsACallWithTheLimitsOfItsSidecar(t *testing.T) {
+	inJSON := `{"services": [{"Name": "report-proxy", "Kind": "connect-proxy", "Proxy":
+ {"DestinationServiceName": "report",
+  "Upstreams": [{"DestinationName": "expense", "Config": {"Protocol": "http", "ConnectTimeoutMs": 5000,
+    "Limits": {"MaxConnections": 3, "MaxPendingRequests": 4, "MaxConcurrentRequests": 5},
+    "PassiveHealthCheck": {"Interval": "20s", "MaxFailures": 10}}},
+    {"DestinationName": "db", "Config": {"Protocol": "tcp"}}]}}]}`
+	for name, f := range map[string]topology.Form{"HCL": readHCL(t, registration), "JSON": read(t, inJSON)} {
+		if len(f.Calls) != 2 || len(f.Calls[1].Layers) != 0 || f.Calls[1].To != "db" {
+			t.Fatalf("%s: %s", name, f.YAML())
+		}
+		c := f.Calls[0]
+		l := c.Layers[0]
+		got := fmt.Sprintln(c.From, c.To, l.Connect.V, l.Overall.V, l.Overall.Origin == topology.Default, l.Speaks.V,
+			l.Limits.Connections.V, l.Limits.Pending.V, l.Limits.Requests.V, l.Ejection.Consecutive.V, l.Ejection.Interval.V)
+		if want := "report expense 5s 15s true http 3 4 5 10 20s\n"; got != want {
+			t.Errorf("%s: %swant %s", name, got, want)
+		}
+	}
+}
+
+func TestWithoutItsProtocolNobodyKnowsHowLongAnUpstreamIsWaitedFor(t *testing.T) {
+	limits := strings.ReplaceAll(registration, `protocol           = "http"`, "")
+	if l := readHCL(t, limits).Calls[0].Layers[0]; !l.Overall.IsUnknown() {
+		t.Errorf("%v", l.Overall)
+	}
+	known := `config_entries { bootstrap = [{ kind = "service-defaults", name = "expense", protocol = "http" }] }`
+	if l := readHCL(t, limits, known).Calls[0].Layers[0]; l.Overall.V != 15*time.Second {
+		t.Errorf("%v", l.Overall)
+	}
+}
+
+// What routes the requests of a service sets their limit, and what only guards them is no other way without one.
+func TestAnUpstreamThatIsRoutedHasTheLimitOfTheRoute(t *testing.T) {
+	for kind, more := range map[string]string{"service-router": `routes = [{ destination { request_timeout = "2s" } }]`,
+		"service-splitter": "splits = [{ weight = 100 }]", "service-resolver": `request_timeout = "2s"`} {
+		f := readHCL(t, registration, "kind = \""+kind+"\"\nname = \"expense\"\n"+more+"\n")
+		l := f.Calls[0].Layers[0]
+		if !l.Overall.IsZero() || len(l.Answers) > 0 || len(f.Policies) == 0 || f.Policies[0].Layer.Overall.Or(0) == 0 {
+			t.Errorf("%s: %s", kind, f.YAML())
+		}
+	}
+	if f := readHCL(t, "kind = \"service-splitter\"\nname = \"a\"\n", "kind = \"service-router\"\nname = \"a\"\n"); len(
+		f.Policies) != 1 {
+		t.Errorf("%s", f.YAML())
+	}
+}
+
+func TestAServiceWithoutUpstreamsIsOfNoInterest(t *testing.T) {
+	d, remarks := source.HCL(source.Document{Data: []byte(
+		"service {\n  name = \"db\"\n  connect { sidecar_service { proxy { config { protocol = \"tcp\" } } } }\n}\n")})
+	if len(remarks) > 0 || consul.Recognise(d) {
+		t.Errorf("recognised, %v", remarks)
+	}
+}
