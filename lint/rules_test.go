@@ -381,10 +381,10 @@ func FuzzEveryFormThatCanBeReadIsJudged(f *testing.F) {
 }
 
 func TestPagesOfThoseWhoOperateNeedNoLimits(t *testing.T) {
-	const form = "calls:\n- from: edge\n  to: NAME\n  layers:\n  - {kind: KIND, product: x, limits: {requests: unbounded}, " +
-		"repeats: [{on: [\"503\"], tries: 3 (default of x 1)}]}\n"
-	for with, want := range map[string]int{"grafana.istio-system gateway": 0, "grafana gateway": 0, "grafana-api gateway": 3,
-		"orders gateway": 3, "grafana client": 3} {
+	const form = "calls:\n- from: edge\n  to: NAME\n  layers:\n  - {kind: KIND, product: x, " +
+		"limits: {requests: unbounded}, repeats: [{on: [\"503\"], tries: 3 (default of x 1)}]}\n"
+	for with, want := range map[string]int{"grafana.istio-system gateway": 0, "grafana gateway": 0,
+		"grafana-api gateway": 3, "orders gateway": 3, "grafana client": 3} {
 		to, kind, _ := strings.Cut(with, " ")
 		found := 0
 		for _, f := range lint.Run(parse(t, strings.NewReplacer("NAME", to, "KIND", kind).Replace(form)), lint.Options{}) {
