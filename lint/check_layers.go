@@ -226,9 +226,13 @@ func (r *run) twice(e *edge, l *topology.Layer, other bool) {
 	if other {
 		what = "writes"
 	}
+	sends := "sends"
+	if e.call.Unsafe.IsZero() { // nobody says that there are some
+		sends = "would send"
+	}
 	one := Finding{Rule: "F301", At: listed(by, l), Subject: subject(e, l, "unsafe methods"), Effect: float64(n),
-		Message: fmt.Sprintf("%s sends %s to %s again (%s) after %s, by when the request may have been carried out",
-			name(l), what, e.call.To, triesText(n), word(by, mayHaveRun)),
+		Message: fmt.Sprintf("%s %s %s to %s again (%s) after %s, by when the request may have been carried out",
+			name(l), sends, what, e.call.To, triesText(n), word(by, mayHaveRun)),
 		Fix:         "retry safe methods only, or give the requests an idempotency key and say so (keyed: true)",
 		Assumptions: assumptions(l, by.Tries)}
 	if e.call.Unsafe.IsZero() {

@@ -94,7 +94,7 @@ calls:
 		quiet: call("\n- {name: b, ownTime99: 300ms}", "perTry: 400ms")},
 	"F209": {fires: call(nobody, "cancels: false, "+on("3", "503")), says: "after its caller has left",
 		quiet: call(nobody, "cancels: true, "+on("3", "503"))},
-	"F301": {fires: call(nobody, on("2", "503")), says: "POST and PATCH", at: "6:",
+	"F301": {fires: call(nobody, on("2", "503")), says: "would send POST and PATCH", at: "6:",
 		quiet: call(nobody, strings.Replace(on("2", "503"), "on:", "methods: safe, on:", 1))},
 	"F302": {fires: call(nobody, on("2", "500", "502")), says: "after 500", quiet: call(nobody, on("2", "502"))},
 	"F303": {fires: call(nobody, on("2", "429")), says: "after 429",
