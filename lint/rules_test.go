@@ -380,6 +380,27 @@ func FuzzEveryFormThatCanBeReadIsJudged(f *testing.F) {
 	})
 }
 
+func TestWhatNobodyWroteInCopiesOfAFileIsOneFinding(t *testing.T) {
+	const copies = "calls:\n- from: a\n  to: b\n  layers:\n" +
+		"  - {kind: gateway, product: x, name: r, at: \"f.yaml:1:1\", limits: {requests: unbounded}, overall: 3s, " +
+		"repeats: [{on: [refused], tries: 3 (default of x 1)}]}\n" +
+		"  - {kind: gateway, product: x, name: NAME, at: \"g.yaml:1:1\", limits: {requests: unbounded}, overall: 3s, " +
+		"repeats: [{on: [refused], tries: 3 (default of x 1)}]}\n"
+	for name, want := range map[string]int{"r": 1, "other": 2} {
+		found := map[string]int{}
+		for _, f := range lint.Run(parse(t, strings.Replace(copies, "NAME", name, 1)), lint.Options{}) {
+			found[f.Rule]++
+			if f.Rule == "F505" && name == "r" && (len(f.Related) != 1 || f.Related[0].At.Line != 6 ||
+				!strings.Contains(f.Message, "in 1 further place")) {
+				t.Errorf("%+v", f)
+			}
+		}
+		if found["F107"] != want || found["F505"] != want {
+			t.Errorf("%s: %v, want %d of each", name, found, want)
+		}
+	}
+}
+
 func TestPagesOfThoseWhoOperateNeedNoLimits(t *testing.T) {
 	const form = "calls:\n- from: edge\n  to: NAME\n  layers:\n  - {kind: KIND, product: x, " +
 		"limits: {requests: unbounded}, repeats: [{on: [\"503\"], tries: 3 (default of x 1)}]}\n"
