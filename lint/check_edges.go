@@ -193,7 +193,8 @@ func (r *run) unlimited() {
 	}
 	for c := range r.g.calls {
 		e := &r.g.calls[c]
-		if bounded(e) || len(e.slots) == 0 || shows(e) || e.call.Detached || e.from >= 0 && (limited[e.from] || r.g.cycle[e.from] >= 0) {
+		if bounded(e) || len(e.slots) == 0 || shows(e) || e.call.Detached ||
+			e.from >= 0 && (limited[e.from] || r.g.cycle[e.from] >= 0) {
 			continue
 		}
 		l := e.slots[0][slices.IndexFunc(e.slots[0], endless)]

@@ -7,8 +7,8 @@ import (
 )
 
 // console are names of services whose pages people look at who operate others.
-var console = regexp.MustCompile(`^(grafana|kiali|prometheus|alertmanager|jaeger|jaeger-query|jaeger-ui|tracing|zipkin|` +
-	`kibana|argocd-server|kubernetes-dashboard|adminer|pgadmin|phpmyadmin|mailhog|maildev|mailpit|kafka-ui)(\.|$)`)
+var console = regexp.MustCompile(`^(grafana|kiali|prometheus|alertmanager|jaeger|jaeger-query|jaeger-ui|tracing|` +
+	`zipkin|kibana|argocd-server|kubernetes-dashboard|adminer|pgadmin|phpmyadmin|mailhog|maildev|mailpit|kafka-ui)(\.|$)`)
 
 // shows reports whether a call is that of a gateway which shows such pages. They stay open and load little, so it is no
 // defect that nobody has set limits for them.

@@ -102,8 +102,8 @@ func (f *found) add(one Finding) {
 	was.Assumptions = unique(append(slices.Clone(assumptions), one.Assumptions...))
 }
 
-// ofNobody are rules about what nobody wrote. It is missing in each copy of a file, and in each of several that are meant
-// as alternatives: where the words are the same, that is one finding.
+// ofNobody are rules about what nobody wrote. It is missing in each copy of a file, and in each of several that are
+// meant as alternatives: where the words are the same, that is one finding.
 var ofNobody = []string{"F107", "F505"}
 
 // maxRelated is how many related places a finding names.

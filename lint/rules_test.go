@@ -382,9 +382,9 @@ func FuzzEveryFormThatCanBeReadIsJudged(f *testing.F) {
 
 func TestWhatNobodyWroteInCopiesOfAFileIsOneFinding(t *testing.T) {
 	const copies = "calls:\n- from: a\n  to: b\n  layers:\n" +
-		"  - {kind: gateway, product: x, name: r, at: \"f.yaml:1:1\", limits: {requests: unbounded}, overall: 3s, " +
+		"  - {kind: gateway, product: x, name: r, limits: {requests: unbounded}, overall: 3s, " +
 		"repeats: [{on: [refused], tries: 3 (default of x 1)}]}\n" +
-		"  - {kind: gateway, product: x, name: NAME, at: \"g.yaml:1:1\", limits: {requests: unbounded}, overall: 3s, " +
+		"  - {kind: gateway, product: x, name: NAME, limits: {requests: unbounded}, overall: 3s, " +
 		"repeats: [{on: [refused], tries: 3 (default of x 1)}]}\n"
 	for name, want := range map[string]int{"r": 1, "other": 2} {
 		found := map[string]int{}
