@@ -16,9 +16,10 @@ func Environments(docs []source.Document) map[string]map[string]string {
 	for _, d := range docs {
 		switch {
 		case isWorkload(d.Root):
+			owner := owners.Of(d.Root)
 			for _, c := range containers(d.Root) {
 				for _, e := range c.Get("env").Items() {
-					set(all, owners.Of(d.Root), e.Get("name").Text(), e.Get("value").Text())
+					set(all, owner, e.Get("name").Text(), e.Get("value").Text())
 				}
 			}
 		case isCompose(d.Root):
