@@ -1,8 +1,10 @@
 package proxy
 
 import (
-	"io"
+	"errors"
+	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/abate-go/abate/core"
@@ -32,9 +34,6 @@ func readAnnouncement(c *clientConn) (h proxyproto.Header, err error) {
 	nc.SetReadDeadline(time.Now().Add(c.plane.config.HeaderTimeout))
 	c.waiting.Store(int64(max(core.Now(), 1)))
 	defer c.waiting.Store(0)
-	if c.draining.Load() {
-		return h, io.EOF
-	}
 	var room [64]byte
 	for b := room[:0]; ; {
 		var more int
@@ -42,10 +41,30 @@ func readAnnouncement(c *clientConn) (h proxyproto.Header, err error) {
 			break
 		}
 		b = append(b, make([]byte, more)...)
-		if _, err = io.ReadFull(nc, b[len(b)-more:]); err != nil {
+		if err = readAll(c, nc, b[len(b)-more:]); err != nil {
 			break
 		}
 	}
 	nc.SetReadDeadline(time.Time{})
 	return h, err
+}
+
+// readAll fills p from nc, the connection of c. While the proxy drains it waits for nothing, but what has come is read,
+// also if whoever dismisses the client has ended a wait.
+func readAll(c *clientConn, nc net.Conn, p []byte) error {
+	for n := 0; n < len(p); {
+		if c.draining.Load() { // looked at while it can be dismissed
+			until := time.Unix(1, 0)
+			if c.sock.readable() {
+				until = time.Now().Add(glance)
+			}
+			nc.SetReadDeadline(until)
+		}
+		more, err := nc.Read(p[n:])
+		if n += more; more == 0 && err != nil &&
+			!(errors.Is(err, os.ErrDeadlineExceeded) && c.draining.Load() && c.sock.readable()) {
+			return err
+		}
+	}
+	return nil
 }

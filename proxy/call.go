@@ -127,6 +127,9 @@ func (g *guardedCall) attempt(until time.Duration) {
 		core.AnswerBegan(&g.machine, core.Now())
 		return
 	}
+	if g.req.rpc { // its answer is complete; before it is judged whether the body can be sent again
+		a.h2.leaveBody(g.body)
+	}
 	o := g.judge(a, err)
 	now := core.Now()
 	g.step = g.machine.AttemptDone(now, 0, o)

@@ -64,7 +64,9 @@ func (d *door) takeSlot() {
 // freeSlot gives a slot back.
 func (p *lobby) freeSlot() {
 	p.mu.Lock()
-	p.connected--
+	if p.connected--; p.connected == 0 && p.closed {
+		p.emptied()
+	}
 	p.mu.Unlock()
 	select {
 	case p.freed <- struct{}{}:

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -119,6 +120,9 @@ func (s *clientSocket) await() { _ = s.bottom().Read(nowait.Readable) }
 
 // glimpse reads a request that has come already and does not wait for one. What has come before a drain is answered.
 func (s *clientSocket) glimpse() error {
+	if s.under != nil {
+		return s.glimpseTLS()
+	}
 	err := io.EOF
 	if s.raw != nil {
 		s.raw.Control(func(fd uintptr) {
@@ -128,6 +132,37 @@ func (s *clientSocket) glimpse() error {
 		})
 	}
 	return err
+}
+
+// glimpseTLS is glimpse where TLS is spoken, which may have read the request already. What has come of a record is
+// worth a moment: the rest is on its way. Whoever dismisses the client may end a read that looks, and on a busy machine
+// the moment may be over before it begins: so it is over only where nothing is left to read.
+func (s *clientSocket) glimpseTLS() error {
+	for began := core.Now(); ; {
+		until := time.Unix(1, 0)
+		if s.readable() {
+			until = s.clock.time(later(core.Now(), glance))
+		}
+		s.readBy = 0
+		s.nc.SetReadDeadline(until)
+		n, err := s.nc.Read(s.in.space())
+		switch s.in.w += n; {
+		case n > 0:
+			return nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		case !s.readable() || core.Now() >= later(began, s.stall):
+			return io.EOF
+		}
+	}
+}
+
+// readable reports whether there is something to read on the socket, or its end; false where it cannot be asked.
+func (s *clientSocket) readable() (is bool) {
+	if raw := s.bottom(); raw != nil {
+		_ = raw.Control(func(fd uintptr) { is = nowait.Readable(fd) })
+	}
+	return is
 }
 
 func (s *clientSocket) readReady(fd uintptr) bool {

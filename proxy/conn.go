@@ -33,6 +33,7 @@ type clientConn struct {
 	waiting atomic.Int64 // since when it waits for a request, and may be dismissed; 0 while it does not
 	// since when the head of a request is coming, while more of it is waited for; 0 otherwise
 	heading    atomic.Int64
+	shakes     atomic.Int32            // the state of its handshake
 	dismissed  atomic.Bool             // it has to make room for another
 	http2      atomic.Pointer[h2.Conn] // what it has become, if it speaks that
 	agreed     bool                    // TLS has settled that it is HTTP/2

@@ -33,6 +33,8 @@ func (x *exchange) connect() {
 			"policy file allows CONNECT")
 	case r.Length != 0 && !r.client.multiplexed() || r.Upgrade != nil: // what follows in a stream is the tunnel
 		x.refuseConnect("bad-request", http.StatusBadRequest, "a CONNECT with content, or with an Upgrade, is none")
+	case r.plane.tunnels.isShut():
+		x.refuseConnect(drainingReason, http.StatusServiceUnavailable, noMoreTunnels)
 	case listed && !service.Secure && !r.plane.config.Gateway && r.client.enterTunnel(bytes.Clone(r.Host)):
 		x.reply.status = http.StatusOK
 		x.log(nil)
@@ -83,6 +85,10 @@ func (x *exchange) refuseConnect(why string, status int, detail string) {
 		reason = "bad-request"
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		reason = "upstream-error"
+	case http.StatusServiceUnavailable:
+		if reason = exhaustedReason; why == drainingReason {
+			reason = why
+		}
 	}
 	if x.req.plane.config.Gateway && status == http.StatusForbidden {
 		detail = "the policy does not let tunnels go there"
@@ -104,6 +110,11 @@ func (x *exchange) tunnelTo(s *screen, addr string) {
 	up, err := r.plane.dialOutside(r.client.context(), s, addr)
 	if err != nil {
 		x.refuseTunnel(err, addr, began)
+		return
+	}
+	if r.plane.tunnels.isShut() { // meanwhile
+		up.Close()
+		x.refuseConnect(drainingReason, http.StatusServiceUnavailable, noMoreTunnels)
 		return
 	}
 	r.client.accept()

@@ -3,11 +3,13 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -28,7 +30,8 @@ type door struct {
 	// who begins a connection with a PROXY header; nil for nobody
 	announces atomic.Pointer[func(netip.Addr) bool]
 	draining  atomic.Bool
-	asked     *admission // by the last review; under mu of the lobby
+	served    chan struct{} // closed when nobody accepts there any more
+	asked     *admission    // by the last review; under mu of the lobby
 	// service is whose calls come in here alone; redirects has the firewall send connections here.
 	service   string
 	redirects bool
@@ -42,7 +45,7 @@ func (d *door) isLost() bool {
 
 // serve takes clients until the door is closed, and returns nil then.
 func (d *door) serve() error {
-	defer d.l.Close()
+	defer close(d.served)
 	for pause := time.Duration(0); ; {
 		nc, err := d.l.Accept()
 		switch {
@@ -53,6 +56,7 @@ func (d *door) serve() error {
 		case d.draining.Load():
 			return nil
 		case errors.Is(err, net.ErrClosed):
+			d.l.Close()
 			return err
 		default: // out of file descriptors, most likely: existing clients go on
 			d.lobby.plane.services.sweepIdle()
@@ -63,9 +67,40 @@ func (d *door) serve() error {
 	}
 }
 
-// dismiss takes no new clients, and has those there are go after the request under way. mu of the proxy is held.
-func (d *door) dismiss() {
+// halt has nobody accept at the door any more, and waits for that: what comes from here on, the kernel keeps. mu of the
+// lobby is not held.
+func (d *door) halt() {
 	d.draining.Store(true)
+	if tcp, ok := d.l.(*net.TCPListener); ok {
+		tcp.SetDeadline(time.Unix(1, 0))
+		<-d.served
+	}
+}
+
+// lastCall takes the clients whom the kernel has connected, for closing the door would reset them: what they have sent
+// by now has come, and is answered. mu of the lobby is held.
+func (d *door) lastCall() {
+	tcp, _ := d.l.(*net.TCPListener)
+	for n := 2 * backlog(d.l); n > 0 && backlog(d.l) > 0; n-- { // some more may come, but not for ever
+		if most := d.lobby.plane.config.MaxConnections; most > 0 && d.lobby.connected >= most {
+			return
+		}
+		tcp.SetDeadline(time.Now().Add(glance)) // somebody may be in the count, and not there
+		nc, err := tcp.Accept()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			continue
+		} else if err != nil {
+			return
+		}
+		d.lobby.connected++
+		d.lobby.hosts.receive(guest{door: d, nc: nc})
+	}
+}
+
+// dismiss takes no new clients, and has those there are go after the request under way. mu of the lobby is held, and
+// the door halted.
+func (d *door) dismiss() {
+	d.lastCall()
 	d.l.Close()
 	for c := range d.lobby.clients {
 		if c.draining == &d.draining {
@@ -77,6 +112,7 @@ func (d *door) dismiss() {
 // retire closes a door that the policy file has no more. Its clients get their answers, as long as the proxy itself
 // is there.
 func (d *door) retire() {
+	d.halt()
 	d.lobby.mu.Lock()
 	defer d.lobby.mu.Unlock()
 	d.dismiss()
@@ -105,18 +141,11 @@ func (d *door) welcome(nc net.Conn) {
 	}
 	c.sock.lends.over(nc, c.sock.raw)
 	untaken.Bound(nc, p.config.StallTimeout)
-	secure := d.secure.Load()
-	if secure != nil {
-		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.raw}, nil, nil
-		config := secure.value.Load()
-		if config == nil { // no certificate could be read yet
-			nc.Close()
-			l.freeSlot()
-			return
-		}
-		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, config.config), true
+	if !l.enter(d, c) {
+		nc.Close()
+		l.freeSlot()
+		return
 	}
-	l.enter(c)
 	d.attend(c)
 }
 
@@ -143,7 +172,7 @@ func (d *door) attend(c *clientConn) {
 // begin does what comes before the first request. It is false if none follows.
 func (d *door) begin(c *clientConn) bool {
 	if announces := d.announces.Load(); announces != nil && (*announces)(c.from.peer) && !c.isAnnounced() ||
-		c.from.tls && !c.handshake() {
+		c.from.tls && !(c.handshake() && d.stillLets(c)) {
 		c.sock.nc.Close()
 		return false
 	}
@@ -188,6 +217,33 @@ func (c *clientConn) handshake() bool {
 		c.from.name = hops.CertificateName(certs[0])
 	}
 	return true
+}
+
+// The states of a handshake, as review knows them. The zero state is none.
+const (
+	shakes     = iota + 1
+	shakesAnew // the door has asked for something else since it began
+)
+
+// stillLets reports whether a client may come in that has just begun TLS: the door may ask for something else by now.
+func (d *door) stillLets(c *clientConn) bool {
+	if c.shakes.Swap(0) != shakesAnew {
+		return true
+	}
+	now, certs := d.asks(), c.sock.nc.(*tls.Conn).ConnectionState().PeerCertificates
+	switch {
+	case !now.tls || now.authorities == nil:
+		return now.tls
+	case len(certs) == 0:
+		return false
+	}
+	between := x509.NewCertPool()
+	for _, cert := range certs[1:] {
+		between.AddCert(cert)
+	}
+	_, err := certs[0].Verify(x509.VerifyOptions{Roots: now.authorities, Intermediates: between,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err == nil
 }
 
 // strange notes a client that could not begin TLS. One that speaks HTTP is told.

@@ -24,6 +24,9 @@ var lookEvery time.Duration
 // seek has the addresses of the service be looked for as the policy says. What was known goes on until there is an
 // answer. mu is held.
 func (s *service) seek(p *policyfile.Policy) {
+	if s.services.ended.Load() { // looked at with mu, which seekNot wants: what begins before that is found
+		return
+	}
 	w := s.watcher.Load()
 	if !p.Discovery.Enabled() {
 		if w != nil {

@@ -18,8 +18,9 @@ func handed(a *answer) (h core.Handover, whole, streams bool) {
 		h.Began, h.Moved = u.began, time.Duration(u.moved.Load())
 	case b.feed != nil:
 		f := b.feed
-		whole = f.over.Load()
-		h.Asks = !whole && f.asking.Load()
+		behind := f.behind.Load()
+		whole = f.over.Load() && !behind
+		h.Asks = !whole && !behind && f.asking.Load()
 		h.Began, h.Moved = a.h2.began, time.Duration(f.moved.Load())
 	default:
 		return h, false, false

@@ -31,6 +31,7 @@ type feed struct {
 	asking    atomic.Bool  // it waits for the client
 	moved     atomic.Int64 // when something came from the client last; 0 before
 	over      atomic.Bool  // all has been sent
+	behind    atomic.Bool  // the attempt has not got what is kept
 	failure   atomic.Pointer[error]
 	ended     chan struct{}
 	scratch   *[]byte // for a client of HTTP/1.1
@@ -45,18 +46,15 @@ func (b *content) feedTo(conn *h2.Conn, head *h2.Head, until time.Duration) (*h2
 		f.turn.L = &f.mu
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if b.taken && !f.replay.Load() { // more came meanwhile than is kept
+		f.mu.Unlock()
 		return nil, errSentOnce
 	}
-	trailer := b.trailer
-	if f.done {
-		trailer = b.req.trailer()
-	}
-	whole := f.done && len(trailer) == 0
+	whole := f.done && len(b.req.trailer()) == 0
 	silent := b.req.rpc && len(f.kept) == 0 // see openWhole
 	s, n, err := conn.Open(head, f.kept, whole && !silent, until)
 	if err != nil {
+		f.mu.Unlock()
 		return nil, err
 	}
 	if b.feed == nil {
@@ -64,18 +62,34 @@ func (b *content) feedTo(conn *h2.Conn, head *h2.Head, until time.Duration) (*h2
 		go f.run()
 	}
 	f.to, f.target = s, s
-	switch {
-	case whole && silent:
-		f.sent(s.End())
-	case n < len(f.kept):
-		f.sent(s.Write(f.kept[n:], whole, until))
+	if n < len(f.kept) {
+		f.behind.Store(true)
+		go f.catchUp(n, whole)
+		return s, nil
 	}
-	if f.done && !whole {
-		f.sent(s.WriteTrailer(trailer))
-	}
-	s.Flush()
-	f.turn.Signal()
+	f.caughtUp(whole && !silent)
 	return s, nil
+}
+
+// catchUp sends what is kept beyond the first n bytes. There may be no room for it for long, and the answer is waited
+// for meanwhile: it may not depend on that. mu is held, and free afterwards.
+func (f *feed) catchUp(n int, whole bool) {
+	f.sent(f.to.Write(f.kept[n:], whole, core.NoDeadline))
+	f.behind.Store(false)
+	f.caughtUp(whole)
+}
+
+// caughtUp goes on where an attempt has got what is kept; ended if its stream has ended with that. mu is held, and free
+// afterwards.
+func (f *feed) caughtUp(ended bool) {
+	defer f.mu.Unlock()
+	if s := f.to; s != nil {
+		if f.done && !ended {
+			f.sent(s.WriteTrailer(f.body.req.trailer()))
+		}
+		s.Flush()
+	}
+	f.turn.Signal()
 }
 
 // sent notes how a write went. What became of the attempt, its answer tells.
@@ -199,7 +213,7 @@ var errSentOnce = errors.New("the request is too long to be sent again")
 
 // late is upload.late. The client of a gRPC call may be slow as long as it likes: its body has not failed.
 func (f *feed) late() bool {
-	if !f.asking.Load() {
+	if !f.asking.Load() || f.behind.Load() {
 		return false
 	}
 	if !f.body.req.rpc {
@@ -218,11 +232,12 @@ func (f *feed) failed() error {
 
 // stop ends the feed and waits for it.
 func (f *feed) stop() {
-	if !f.over.Load() {
+	over := f.over.Load()
+	if !over {
 		f.body.req.client.stop()
-		if f.target != nil {
-			f.target.Reset(h2.Cancel)
-		}
+	}
+	if f.target != nil && (!over || f.behind.Load()) {
+		f.target.Reset(h2.Cancel)
 	}
 	f.mu.Lock()
 	f.halted = true

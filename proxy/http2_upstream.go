@@ -55,18 +55,19 @@ func (h *http2Answer) openWhole(conn *h2.Conn, b *content, rpc bool, until time.
 		_ = s.End() // what became of the stream, its answer tells
 	case n < len(b.bytes):
 		h.rest = make(chan struct{})
-		go h.sendRest(b, n, until)
+		go h.sendRest(b.bytes[n:], b.trailer, until)
 	case !whole:
 		_ = s.WriteTrailer(b.trailer) // what became of the stream, its answer tells
 	}
 	return nil
 }
 
-func (h *http2Answer) sendRest(b *content, n int, until time.Duration) {
+// sendRest sends what openWhole could not. The content may be closed by then, for the answer may have come.
+func (h *http2Answer) sendRest(rest []byte, trailer []h1.Field, until time.Duration) {
 	defer close(h.rest)
-	whole := len(b.trailer) == 0
-	if err := h.s.Write(b.bytes[n:], whole, until); err == nil && !whole {
-		_ = h.s.WriteTrailer(b.trailer)
+	whole := len(trailer) == 0
+	if err := h.s.Write(rest, whole, until); err == nil && !whole {
+		_ = h.s.WriteTrailer(trailer)
 	}
 }
 
@@ -279,9 +280,7 @@ func (a *answer) closeHTTP2() {
 		a.req.client.unhook()
 		h.hooked = false
 	}
-	if f := a.body.feed; f != nil && f.target == h.s {
-		f.leave(h.s)
-	}
+	h.leaveBody(a.body)
 	if h.rest != nil {
 		h.s.Reset(h2.Cancel)
 		<-h.rest
@@ -289,6 +288,13 @@ func (a *answer) closeHTTP2() {
 	}
 	h.s.Close()
 	h.s, h.first, h.trailer, h.complete = nil, nil, nil, false
+}
+
+// leaveBody ends the attempt's part of a body that is still coming: what comes from here on is for the next attempt.
+func (h *http2Answer) leaveBody(b *content) {
+	if f := b.feed; f != nil && h.s != nil && f.target == h.s {
+		f.leave(h.s)
+	}
 }
 
 // resetError is a stream that ended before its time. It is of the kind of a connection that was reset.

@@ -2,9 +2,12 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +24,7 @@ type lobby struct {
 	mu        sync.Mutex
 	doors     map[*door]struct{}
 	clients   map[*clientConn]struct{}
+	closed    bool          // all doors are, and nobody comes in any more
 	connected int           // clients that have been accepted and have not gone
 	standing  int           // that wait for a slot
 	stood     uint64        // that have had to
@@ -75,7 +79,7 @@ func (l *lobby) enterAt(name string, at net.Listener) *door {
 	if l.draining.Load() {
 		return nil
 	}
-	d := &door{lobby: l, name: name, l: at}
+	d := &door{lobby: l, name: name, l: at, served: make(chan struct{})}
 	l.doors[d] = struct{}{}
 	return d
 }
@@ -108,7 +112,10 @@ func (l *lobby) review() {
 			continue
 		}
 		for c := range l.clients {
-			if c.draining == &d.draining {
+			switch {
+			case c.draining != &d.draining:
+			case c.shakes.CompareAndSwap(shakes, shakesAnew), c.shakes.Load() == shakesAnew: // looks again at its end
+			default:
 				c.dismissed.Store(true)
 				l.dismiss(c)
 			}
@@ -135,10 +142,16 @@ func (l *lobby) drain(ctx context.Context) error {
 	l.draining.Store(true)
 	l.plane.tunnels.refuse()
 	l.mu.Lock()
+	doors := slices.Collect(maps.Keys(l.doors))
+	l.mu.Unlock()
+	for _, d := range doors {
+		d.halt()
+	}
+	l.mu.Lock()
 	for d := range l.doors {
 		d.dismiss()
 	}
-	if len(l.clients) == 0 {
+	if l.closed = true; l.connected == 0 {
 		l.emptied()
 	}
 	l.mu.Unlock()
@@ -177,20 +190,28 @@ func (l *lobby) dismiss(c *clientConn) {
 	l.roost.wake(c)
 }
 
-// enter and leave keep the list of clients.
-func (l *lobby) enter(c *clientConn) {
+// enter and leave keep the list of clients. TLS is spoken with a client by what the door asks for as it enters, so that
+// none whom review does not see has come in by something else. It is false while no certificate could be read.
+func (l *lobby) enter(d *door, c *clientConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if secure := d.secure.Load(); secure != nil {
+		now := secure.value.Load()
+		if now == nil {
+			return false
+		}
+		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.raw}, nil, nil
+		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, now.config), true
+		c.shakes.Store(shakes)
+	}
 	l.clients[c] = struct{}{}
+	return true
 }
 
 func (l *lobby) leave(c *clientConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.clients, c)
-	if len(l.clients) == 0 && l.draining.Load() {
-		l.emptied()
-	}
 }
 
 // remind has clients that speak HTTP/2 go, those who have come in while the proxy leaves among them.

@@ -60,6 +60,11 @@ const exhaustedReason = "proxy-exhausted"
 // deniedReason is the reason of an answer when a host is not let through, or its address.
 const deniedReason = "denied"
 
+// drainingReason is the reason of an answer when the proxy is about to end, and begins nothing that may last.
+const drainingReason = "draining"
+
+const noMoreTunnels = "the proxy is about to end, and begins no tunnel any more: ask again, on another connection"
+
 // leftReason stands in the access log when the client did not wait.
 const leftReason = "the client left"
 
@@ -91,7 +96,8 @@ func (w *reply) problem(p problem) {
 		p.Service = w.req.service()
 	}
 	// a gate says so only when too many try again
-	never := p.Status >= 500 && w.req.in == nil && p.Reason != exhaustedReason && w.lastWord(p.Reason)
+	never := p.Status >= 500 && w.req.in == nil && p.Reason != exhaustedReason && p.Reason != drainingReason &&
+		w.lastWord(p.Reason)
 	if w.req.rpc {
 		w.problemRPC(&p, never)
 		return

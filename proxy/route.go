@@ -39,6 +39,7 @@ type services struct {
 	guards   sync.Map // *abate.Guard to *service
 	posts    sync.Map // *inbound.Gate to *watchpost
 	finding  finding
+	ended    atomic.Bool // set before what there is is closed
 }
 
 func (l *services) init(p *policyfile.Set, c *Config, m *abateprom.Metrics, s *secrets) {
@@ -92,6 +93,7 @@ func (l *services) sweepIdle() {
 }
 
 func (l *services) close() {
+	l.ended.Store(true)
 	l.guards.Range(func(_, s any) bool {
 		s.(*service).close()
 		return true

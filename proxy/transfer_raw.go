@@ -63,6 +63,9 @@ func (t *transfer) splice() (moved bool, err error) {
 func (t *transfer) switches() bool {
 	a := t.from
 	switch {
+	case a.resp.Status == http.StatusSwitchingProtocols && t.req.plane.tunnels.isShut():
+		t.reply.problem(problem{Status: http.StatusServiceUnavailable, Reason: drainingReason,
+			UpstreamStatus: a.resp.Status, Detail: noMoreTunnels})
 	case a.resp.Status == http.StatusSwitchingProtocols:
 		t.tunnel()
 	case t.req.Upgrade != nil && t.req.client.multiplexed() && a.resp.Status/100 == 2:

@@ -228,6 +228,13 @@ func (l *tunnels) report() (ways []TunnelWay, open []OpenTunnel, refused map[str
 	return ways, open, maps.Clone(l.refused)
 }
 
+// isShut reports whether new ones are refused, because the proxy drains.
+func (l *tunnels) isShut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shut
+}
+
 func (l *tunnels) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

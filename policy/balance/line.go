@@ -33,7 +33,7 @@ func (b *Balancer) Judge(i int, now time.Duration, healthy bool) {
 	if newest.number(e) < 0 {
 		return
 	}
-	if healthy && !e.out {
+	if healthy && !e.out && !newest.choice.Load().panics { // else it was in the choice
 		newest.ramps.begin(e, now)
 	}
 	newest.choose(now)

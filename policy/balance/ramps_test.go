@@ -114,3 +114,18 @@ func TestNewEndpointsStartSlowlyAfterAReload(t *testing.T) {
 	fast.Carry(next, []int{0, 1, -1})
 	wantShares(t, "no slow start", shares(fast, 3, 117*s, -1, 6), []float64{1. / 3, 1. / 3, 1. / 3})
 }
+
+// While health checks are not believed an endpoint that they call well has been in the choice like all others: it gets
+// no less than those that they speak against.
+func TestAnEndpointThatGetsWellAmongThoseThatAreNotKeepsItsShare(t *testing.T) {
+	b := balance.New(slow(16*s), 4)
+	for i := range 4 {
+		b.Judge(i, 0, false)
+	}
+	b.Judge(0, s, true)
+	wantShares(t, "one is well", shares(b, 4, 2*s, -1, 1), []float64{0.25, 0.25, 0.25, 0.25})
+	b.Judge(1, 3*s, true) // half of them are: the others are out
+	wantShares(t, "two are well", shares(b, 4, 4*s, -1, 2), []float64{0.5, 0.5, 0, 0})
+	b.Judge(2, 5*s, true)
+	wantShares(t, "the third has been out", shares(b, 4, 6*s, -1, 3), []float64{16. / 34, 16. / 34, 2. / 34, 0})
+}
