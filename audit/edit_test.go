@@ -169,6 +169,15 @@ var absent = [][4]string{
 	{"route.yaml", "edge", edge("eg", "    retry: {codes: [503]}\n"), "    retry: {attempts: 1, codes: [503]}\n"},
 	{"route.yaml", "edge", edge("istio", "    retry:\n      codes: [503]\n"), "      codes: [503]\n      attempts: 1\n"},
 	{"route.yaml", "edge", edge("istio", ""), "port: 8080}]\n    retry: {attempts: 1}\n"},
+	{"ingress.yaml", "ingress-nginx", edgeOf("nginx", ""), "  name: orders\n" +
+		"  annotations: {nginx.ingress.kubernetes.io/proxy-next-upstream-tries: \"1\"}\n"},
+	{"ingress.yaml", "ingress-nginx", edgeOf("nginx", "  annotations:\n    a: b # c\n"), "    a: b # c\n" +
+		"    nginx.ingress.kubernetes.io/proxy-next-upstream-tries: \"1\"\nspec"},
+	{"ingress.yaml", "ingress-nginx", edgeOf("nginx", "  annotations: {a: b}\n"),
+		"{nginx.ingress.kubernetes.io/proxy-next-upstream-tries: \"1\", a: b}\n"},
+	{"ingress.yaml", "ingress-kong", edgeOf("kong", "") + "---\napiVersion: v1\nkind: Service\nmetadata:\n" +
+		"  name: orders\n  annotations:\n    konghq.com/read-timeout: \"500\"\n", "    konghq.com/read-timeout: \"500\"\n" +
+		"    konghq.com/retries: \"0\"\n"},
 	{"kuma.yaml", "shop", "apiVersion: kuma.io/v1alpha1\nkind: MeshRetry\nmetadata: {name: p, namespace: kuma-system}\n" +
 		"spec:\n  targetRef: {kind: Mesh}\n  to:\n  - targetRef: {kind: MeshService, name: orders}\n    default:\n" +
 		"      grpc: {numRetries: 0}\n      http:\n        perTryTimeout: 1s\n",
@@ -182,6 +191,12 @@ func edge(class, keys string) string {
 		"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: orders, namespace: shop}\nspec:\n" +
 		"  parentRefs: [{name: edge}]\n  hostnames: [shop.example.com]\n  rules:\n" +
 		"  - backendRefs: [{name: orders, port: 8080}]\n" + keys
+}
+
+// edgeOf is an Ingress of a class that leads to orders; metadata is more of that.
+func edgeOf(class, metadata string) string {
+	return "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: orders\n" + metadata + "spec:\n" +
+		"  ingressClassName: " + class + "\n  defaultBackend: {service: {name: orders, port: {number: 80}}}\n"
 }
 
 // traffic is Envoy Gateway's policy for that route.

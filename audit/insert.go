@@ -32,6 +32,9 @@ var setters = map[string][]setter{
 	"resilience4j":  {{"maxAttempts: %d", 1}},
 	"haproxy":       {{"retries %d", 0}},
 	"nginx":         {{"%s_next_upstream_tries %d;", 1}},
+	"ingress-nginx": {{`nginx.ingress.kubernetes.io/proxy-next-upstream-tries: "%d"`, 1},
+		{`annotations: {nginx.ingress.kubernetes.io/proxy-next-upstream-tries: "%d"}`, 1}},
+	"kong-ingress-controller": {{`konghq.com/retries: "%d"`, 0}},
 }
 
 // inserts finds the edits that write a number that a file leaves out.

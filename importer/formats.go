@@ -10,6 +10,7 @@ import (
 	"github.com/abate-go/abate/importer/gatewayapi"
 	"github.com/abate-go/abate/importer/grpcconfig"
 	"github.com/abate-go/abate/importer/haproxy"
+	"github.com/abate-go/abate/importer/ingress"
 	"github.com/abate-go/abate/importer/istio"
 	"github.com/abate-go/abate/importer/kong"
 	"github.com/abate-go/abate/importer/kuma"
@@ -51,6 +52,7 @@ var formats = []format{
 	{"envoy", parsed, envoy.Recognise, envoy.Read},
 	{"istio", parsed, istio.Recognise, istio.Read},
 	{"gateway-api", parsed, gatewayapi.Recognise, gatewayapi.Read},
+	{"ingress", parsed, ingress.Recognise, ingress.Read},
 	{"linkerd", parsed, linkerd.Recognise, linkerd.Read},
 	{"grpc", parsed, grpcconfig.Recognise, grpcconfig.Read},
 	{"spring", parsed | plain, spring.Recognise, spring.Read},

@@ -15,6 +15,10 @@ func Elsewhere(l *topology.Layer, to string) string {
 	case l.Product == "istio" && by.Tries.Origin == topology.Default && l.Kind == topology.SidecarOut:
 		return fmt.Sprintf("in a VirtualService for %s (retries: {attempts: 0}) or "+
 			"meshConfig.defaultHttpRetryPolicy", to)
+	case l.Product == "kong-ingress-controller" && by.Tries.Origin == topology.Default:
+		return "in an annotation of the Service " + to + ": konghq.com/retries"
+	case l.Product == "ingress-nginx" && by.Tries.Origin == topology.Default && n == topology.Unbounded:
+		return "in the annotation nginx.ingress.kubernetes.io/configuration-snippet: grpc_next_upstream_tries 3;"
 	case l.Product == "linkerd" && n == topology.Unbounded:
 		return "in annotations of the Service: retry.linkerd.io/http or grpc, and retry.linkerd.io/limit for the number; " +
 			"a ServiceProfile has no key for one, and hides them"

@@ -22,6 +22,11 @@ func TestAFixOfWhatAMeshDoesByItselfNamesWhereItIsSet(t *testing.T) {
 			"VirtualService for orders (retries: {attempts: 0})"},
 		{call("linkerd", topology.DefaultOf(topology.Unbounded, "Linkerd", topology.Position{})), "F108",
 			"retry.linkerd.io/limit"},
+		{call("kong-ingress-controller", topology.DefaultOf(6, "Kong", topology.Position{})), "F107",
+			"in an annotation of the Service orders: konghq.com/retries"},
+		{call("ingress-nginx", topology.DefaultOf(topology.Unbounded, "ingress-nginx", topology.Position{})), "F108",
+			"grpc_next_upstream_tries 3;"},
+		{call("ingress-nginx", topology.DefaultOf(3, "ingress-nginx", topology.Position{})), "F107", ""},
 		{call("x", topology.DefaultOf(3, "x", topology.Position{})), "F107", ""},
 	} {
 		found := false

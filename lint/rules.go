@@ -100,9 +100,9 @@ var rulesOfAmplification = []Rule{
 		"The circle is none: traces put two programs, or two endpoints of which only one calls back, under one name.",
 		"Break the circle, or give the parts names of their own in the topology."},
 	{"F107", "Retries that nobody wrote", Note,
-		"A product retries by default: Istio adds two tries, Kuma and Kong five, .NET's standard handler three, nginx one " +
-			"with every further server. Nobody chose the number, and an update may change it. A warning if the layer is part " +
-			"of a path that comes to too much.",
+		"A product retries by default: Istio and ingress-nginx add two tries, Kuma and Kong five, .NET's standard handler " +
+			"three, nginx one with every further server. Nobody chose the number, and an update may change it. A warning if " +
+			"the layer is part of a path that comes to too much.",
 		"The documentation and source of each product; the finding names the product and the version whose default it took.",
 		"The default is what you want. Write it down all the same, and the next version cannot change it. A gateway's " +
 			"calls of pages for operators (`grafana`, `kiali`, `kibana` and the like, by their names) are left out.",

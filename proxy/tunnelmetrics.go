@@ -15,7 +15,8 @@ var (
 		"Bytes through those that have ended: sent by programs, or received.", []string{"entry", "direction"}, nil)
 	tunnelsRefusedDesc = prometheus.NewDesc("abate_proxy_tunnels_refused_total",
 		"Tunnels that were not opened: what is not listed, what belongs to a service (guarded), the kind of an address "+
-			"that the list must have itself, and connections that failed.", []string{"reason"}, nil)
+			"that the list must have itself, connections that failed, and what comes while the proxy ends "+
+			"(draining).", []string{"reason"}, nil)
 )
 
 // tunnelMetrics reports what goes past the policy by CONNECT.

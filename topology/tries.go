@@ -120,6 +120,9 @@ func (l *Layer) Longest(o Outcome, m Methods) (time.Duration, bool) {
 		if total < 0 {
 			return 0, false
 		}
+		if l.StartsOnly && overall > 0 && total >= overall+one { // the last try begins before the limit
+			return overall + one, true
+		}
 	}
 	return total, true
 }

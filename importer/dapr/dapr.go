@@ -231,7 +231,8 @@ func (r *resiliency) retry(p source.Node, l *topology.Layer) {
 		l.Backoff = topology.Backoff{First: topology.DefaultOf(500*time.Millisecond, r.product(), at),
 			Max:        scalar("maxInterval", time.Minute),
 			Multiplier: topology.DefaultOf(1.5, r.product(), at), Jitter: topology.DefaultOf("±50%", r.product(), at)}
-		l.Overall = topology.DefaultOf(15*time.Minute, r.product(), at)
+		// It forbids a further try to begin, and ends none that runs.
+		l.Overall, l.StartsOnly = topology.DefaultOf(15*time.Minute, r.product(), at), true
 	} else {
 		l.Backoff.First = scalar("duration", 5*time.Second)
 	}

@@ -74,6 +74,10 @@ func TestWhatIsNotSaidIsRepeatedForEver(t *testing.T) {
 			t.Errorf("got %s, want %s", c.got, c.want)
 		}
 	}
+	if !stock.StartsOnly || orders.StartsOnly {
+		t.Errorf("the 15 minutes forbid a further try to begin and end none: %v; without them %v", stock.StartsOnly,
+			orders.StartsOnly)
+	}
 	if !stock.Breaker.Consecutive.IsUnknown() {
 		t.Errorf("an expression is taken for %s", stock.Breaker.Consecutive)
 	}

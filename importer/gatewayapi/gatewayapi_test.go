@@ -29,6 +29,32 @@ spec:
 %s`, class, keys)
 }
 
+// Kong's controller takes of a rule the limit of its back end, and the rest from annotations of the Service.
+func TestARouteBehindKong(t *testing.T) {
+	const service = `---
+apiVersion: v1
+kind: Service
+metadata: {name: orders, namespace: shop, annotations: {konghq.com/retries: "1"}}
+`
+	f := read(t, source.Assume{}, route("kong", "    timeouts: {backendRequest: 2s}\n"))
+	l := f.Calls[0].Layers[0]
+	if l.Repeats[0].Tries.String() != "6 (default of Kong Ingress Controller 3.5; f0.yaml:13:5)" ||
+		l.PerTry.V != 2*time.Second || l.Connect.V != 2*time.Second || len(f.Remarks) > 0 ||
+		l.Match.Host != "shop.example.com" {
+		t.Errorf("%s", f.YAML())
+	}
+	calls := read(t, source.Assume{}, strings.Replace(route("kong", ""), "HTTPRoute", "GRPCRoute", 1)).Calls
+	if calls[0].Layers[0].Speaks.Or("") != topology.SpeaksGRPC {
+		t.Errorf("a GRPCRoute speaks %s", calls[0].Layers[0].Speaks)
+	}
+	f = read(t, source.Assume{}, route("kong", "    timeouts: {request: 2s}\n    retry: {attempts: 3}\n")+service)
+	l = f.Calls[0].Layers[0]
+	if l.Repeats[0].Tries.String() != "2 (f0.yaml:19:77)" || l.PerTry.V != time.Minute || len(f.Remarks) != 2 ||
+		f.Remarks[0].Rule != "F602" {
+		t.Errorf("%s", f.YAML())
+	}
+}
+
 // policy is Envoy Gateway's for that route.
 func policy(spec string) string {
 	return `apiVersion: gateway.envoyproxy.io/v1alpha1

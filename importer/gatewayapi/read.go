@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/abate-go/abate/importer/kong"
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/topology"
 )
@@ -22,7 +23,8 @@ type reader struct {
 	policies  []source.Resource // BackendTrafficPolicies of Envoy Gateway
 	budgets   []source.Resource // XBackendTrafficPolicies
 	filters   []source.Resource // RouteRetryFilters and RouteTimeoutFilters of Consul
-	services  map[string]int    // gateways that are services of the form, by name
+	kong      kong.Controller
+	services  map[string]int // gateways that are services of the form, by name
 	targeted  map[target][]source.Resource
 	selecting []source.Resource            // policies that choose by labels
 	named     map[string][]source.Resource // gateways by name
@@ -45,6 +47,10 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 			r.policies = append(r.policies, o)
 		case "RouteRetryFilter", "RouteTimeoutFilter":
 			r.filters = append(r.filters, o)
+		case "Service":
+			r.kong.Services = append(r.kong.Services, o)
+		case "KongIngress":
+			r.kong.Overrides = append(r.kong.Overrides, o)
 		default:
 			r.budgets = append(r.budgets, o)
 		}
@@ -58,7 +64,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		r.route(route)
 	}
 	r.unattached()
-	r.form.Remarks = source.Distinct(r.form.Remarks)
+	r.form.Remarks = source.Distinct(append(r.form.Remarks, r.kong.Remarks...))
 	return r.form
 }
 
@@ -78,6 +84,8 @@ const (
 	istio        = "istio"
 	envoyGateway = "envoy-gateway"
 	consul       = "consul"
+
+	kongController = kong.ControllerName
 )
 
 // controllers are words in the name of a class or of its controller, and the product that they mean.
@@ -85,8 +93,8 @@ var controllers = [][2]string{{"gateway.envoyproxy.io", envoyGateway}, {"envoy-g
 	istio},
 	{"linkerd", "linkerd"}, {"projectcontour.io", "contour"}, {"contour", "contour"}, {"traefik", "traefik"}, {"cilium",
 		"cilium"},
-	{"konghq", "kong"}, {"kong", "kong"}, {"nginx", "nginx"}, {"haproxy", "haproxy"}, {"consul", consul}, {"kuma",
-		"kuma"},
+	{"konghq", kongController}, {"kong", kongController}, {"nginx", "nginx"}, {"haproxy", "haproxy"}, {"consul", consul},
+	{"kuma", "kuma"},
 	{"gke", "gke"}, {"alb", "aws"}, {"vpc-lattice", "aws"}, {"kgateway", "kgateway"}, {"solo.io", "kgateway"}}
 
 // product returns the product that serves a gateway, and what says so. It is empty when nobody knows.

@@ -9,6 +9,7 @@ package gatewayapi
 import (
 	"strings"
 
+	"github.com/abate-go/abate/importer/kong"
 	"github.com/abate-go/abate/importer/source"
 )
 
@@ -27,6 +28,8 @@ func Recognise(d source.Document) bool {
 		return r.Group == consulGroup
 	case "BackendTrafficPolicy":
 		return r.Group == envoyGroup
+	case "Service", "KongIngress":
+		return kong.Annotated(r)
 	case "XBackendTrafficPolicy", "BackendTrafficPolicyX":
 		return strings.HasPrefix(r.Group, "gateway.networking.")
 	}

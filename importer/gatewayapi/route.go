@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate/importer/envoywords"
+	"github.com/abate-go/abate/importer/kong"
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/topology"
 )
@@ -26,7 +27,7 @@ type parent struct {
 
 // titles are the products as their defaults are named, and the newest version that is known here.
 var titles = map[string][2]string{istio: {"Istio", "1.31"}, envoyGateway: {"Envoy Gateway", "1.9"},
-	consul: {"Consul", "1.22"}}
+	consul: {"Consul", "1.22"}, kongController: {"Kong Ingress Controller", kong.ControllerVersion}}
 
 // route reads one HTTPRoute or GRPCRoute.
 func (r *reader) route(o source.Resource) {
@@ -124,6 +125,8 @@ func (r *reader) rule(o source.Resource, p parent, rule source.Node, i int) {
 		r.ofEnvoyGateway(&l, o, p, rule)
 	case consul:
 		r.ofConsul(&l, o, p, rule)
+	case kongController:
+		r.ofKong(&l, rule)
 	default:
 		r.ofOthers(&l, rule)
 	}
@@ -145,6 +148,9 @@ func (r *reader) rule(o source.Resource, p parent, rule source.Node, i int) {
 				continue
 			}
 			target := one
+			if p.product.V == kongController && !p.mesh {
+				target = r.behindKong(one, to.Get("name").Text(), cmp.Or(to.Get("namespace").Text(), o.Namespace))
+			}
 			r.budgetOf(&target, cmp.Or(to.Get("namespace").Text(), o.Namespace), to.Get("name").Text())
 			r.emit(o, p, to, target, false)
 		}

@@ -50,13 +50,9 @@ type kong struct {
 
 func (k *kong) product() string { return "Kong " + k.version.V }
 
-func value[T topology.Scalar](k *kong, n source.Node, at topology.Position, parse func(string) (T, error), byDefault T,
-) topology.Value[T] {
+func scalar[T topology.Scalar](k *kong, n source.Node, parse func(string) (T, error)) topology.Value[T] {
 	v, remarks := source.Scalar(n, parse)
 	k.form.Remarks = append(k.form.Remarks, remarks...)
-	if v.IsZero() {
-		return topology.DefaultOf(byDefault, k.product(), at)
-	}
 	return v
 }
 
@@ -75,30 +71,23 @@ func (k *kong) callee(s source.Node) {
 		return
 	}
 	milliseconds := source.DurationIn(time.Millisecond)
-	l := topology.Layer{Kind: topology.Gateway, Product: "kong", Version: k.version, Name: name, At: at,
-		Choice:  "kong " + k.service,
-		PerTry:  value(k, s.Get("read_timeout"), at, milliseconds, time.Minute),
-		Connect: value(k, s.Get("connect_timeout"), at, milliseconds, time.Minute),
-		Overall: topology.DefaultOf(time.Duration(0), k.product()+", which has no limit of all tries", at),
-		Backoff: topology.Backoff{First: topology.DefaultOf(time.Duration(0), k.product()+", which has no back-off", at)},
-		Cancels: topology.DefaultOf(true, k.product(), at),
-		Answers: []topology.Answer{{After: topology.Refused, Gives: topology.S502},
-			{After: topology.ResetUnsent, Gives: topology.S502}, {After: topology.ResetSent, Gives: topology.S502},
-			{After: topology.Hang, Gives: topology.S504}},
+	one := Service{Name: name, Choice: "kong " + k.service, Product: "kong", Version: k.version, Who: k.product(), At: at,
+		Retries: scalar(k, s.Get("retries"), source.Int), ReadTimeout: scalar(k, s.Get("read_timeout"), milliseconds),
+		ConnectTimeout: scalar(k, s.Get("connect_timeout"), milliseconds)}
+	u, isUpstream := k.upstream(host)
+	to, aliases := host, []string(nil)
+	if isUpstream {
+		to, aliases, one.Several = behind(host, u.Get("targets").Items())
 	}
+	l := one.Layer()
 	if is := s.Get("protocol"); strings.HasPrefix(is.Text()+address, "grpc") {
 		l.Speaks = topology.Write(topology.SpeaksGRPC, is.At())
 	}
 	l.Match = match(s)
-	to, aliases, several := k.behind(host, &l)
-	tries := value(k, s.Get("retries"), at, source.Int, 5)
-	tries.V++
-	repeat := func(m topology.Methods, on ...topology.Outcome) {
-		l.Repeats = append(l.Repeats, topology.Repeat{On: on, Methods: m, Tries: tries, Word: "retries", At: tries.At,
-			Elsewhere: several})
+	if isUpstream {
+		l.Endpoints = topology.Write(len(u.Get("targets").Items()), u.At())
+		l.Ejection = k.ejection(u)
 	}
-	repeat(topology.AllMethods, topology.Refused, topology.ResetUnsent)
-	repeat(topology.Safe, topology.ResetSent, topology.Hang)
 	if len(aliases) > 0 {
 		k.form.Services = append(k.form.Services, topology.Service{Name: to, At: at, Aliases: aliases})
 	}
@@ -125,25 +114,26 @@ func match(s source.Node) topology.Match {
 	return m
 }
 
-// behind returns the service behind a host, which may be an upstream with targets.
-func (k *kong) behind(host string, l *topology.Layer) (to string, aliases []string, several bool) {
+// upstream returns the upstream of a host, if the host is one.
+func (k *kong) upstream(host string) (source.Node, bool) {
 	for _, u := range k.root.Get("upstreams").Items() {
-		if topology.Strip(u.Get("name").Text()) != host {
-			continue
+		if topology.Strip(u.Get("name").Text()) == host {
+			return u, true
 		}
-		var hosts []string
-		targets := u.Get("targets").Items()
-		for _, t := range targets {
-			if h := source.Callee(t.Get("target").Text()); h != "" && !slices.Contains(hosts, h) {
-				hosts = append(hosts, h)
-			}
-		}
-		l.Endpoints = topology.Write(len(targets), u.At())
-		l.Ejection = k.ejection(u)
-		to, aliases = source.Behind(host, hosts)
-		return to, aliases, len(targets) > 1
 	}
-	return host, nil, false
+	return source.Node{}, false
+}
+
+// behind returns the service behind the targets of an upstream.
+func behind(upstream string, targets []source.Node) (to string, aliases []string, several bool) {
+	var hosts []string
+	for _, t := range targets {
+		if h := source.Callee(t.Get("target").Text()); h != "" && !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	to, aliases = source.Behind(upstream, hosts)
+	return to, aliases, len(targets) > 1
 }
 
 // ejection reads the passive health checks of an upstream. Each is off by default.

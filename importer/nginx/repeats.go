@@ -16,49 +16,75 @@ var known = []string{"error", "timeout", "denied", "invalid_header", "http_500",
 	"http_403",
 	"http_404", "http_429", "non_idempotent", "off", "invalid_response", "updating"}
 
+// Words returns what a list of words such as "error timeout http_503" repeats, and which of them nginx does not know.
+// sent are the requests that are repeated after they were sent.
+func Words(list []source.Part, sent topology.Methods, tries topology.Value[int]) (repeats []topology.Repeat,
+	unknown []source.Part,
+) {
+	if has(list, "off") {
+		return nil, nil
+	}
+	add := func(w source.Part, m topology.Methods, on ...topology.Outcome) {
+		if m != 0 {
+			repeats = append(repeats, topology.Repeat{On: on, Methods: m, Tries: tries, Word: w.Text, At: w.At})
+		}
+	}
+	for _, w := range list {
+		switch status, isStatus := statuses[w.Text]; {
+		case w.Text == "error":
+			add(w, topology.AllMethods, topology.Refused, topology.ResetUnsent)
+			add(w, sent, topology.ResetSent)
+		case w.Text == "timeout":
+			add(w, sent, topology.Hang)
+		case isStatus:
+			add(w, sent, status)
+		case !slices.Contains(known, w.Text) && source.Template(w.Text) == "":
+			unknown = append(unknown, w)
+		}
+	}
+	return repeats, unknown
+}
+
+// Meant says which word of such a list somebody probably meant who wrote another.
+func Meant(word string) string { return source.Meant(word, known) }
+
+// has reports whether a list has a word.
+func has(list []source.Part, word string) bool {
+	return slices.ContainsFunc(list, func(w source.Part) bool { return w.Text == word })
+}
+
 // repeats returns what a location repeats.
 //
 // A POST, PATCH or LOCK is repeated only while nothing of it was sent, unless the words have non_idempotent. The rule
 // looks at the words of one directive; a block that has one inherits nothing of another's.
 func (in *instance) repeats(s *scope, prefix string, pass *directive, u *upstream) []topology.Repeat {
-	list := []word{{"error", pass.at()}, {"timeout", pass.at()}}
+	list := []source.Part{{Text: "error", At: pass.at()}, {Text: "timeout", At: pass.at()}}
 	if d, _ := s.find(prefix + "_next_upstream"); d != nil {
-		list = d.words[1:]
+		list = nil
+		for _, w := range d.words[1:] {
+			list = append(list, source.Part{Text: w.text, At: w.at})
+		}
 		in.note(d, u)
 	}
-	has := func(name string) bool { return slices.ContainsFunc(list, func(w word) bool { return w.text == name }) }
-	if has("off") {
-		return nil
+	tries, sent := in.tries(s, prefix, pass.at(), u), sent(prefix, has(list, "non_idempotent"))
+	out, unknown := Words(list, sent, tries)
+	for _, w := range unknown {
+		in.remark("F601", w.At, prefix+"_next_upstream "+w.Text,
+			"nginx knows no "+w.Text+" here, and does not start with it", Meant(w.Text))
 	}
-	tries := in.tries(s, prefix, pass.at(), u)
-	var out []topology.Repeat
-	add := func(w word, m topology.Methods, tries topology.Value[int], on ...topology.Outcome) {
-		if m != 0 {
-			out = append(out, topology.Repeat{On: on, Methods: m, Tries: tries, Word: w.text, At: w.at, Elsewhere: true})
-		}
-	}
-	sent := sent(prefix, has("non_idempotent"))
-	for _, w := range list {
-		switch status, isStatus := statuses[w.text]; {
-		case w.text == "error":
-			add(w, topology.AllMethods, tries, topology.Refused, topology.ResetUnsent)
-			add(w, sent, tries, topology.ResetSent)
-		case w.text == "timeout":
-			add(w, sent, tries, topology.Hang)
-		case isStatus:
-			add(w, sent, tries, status)
-		case !slices.Contains(known, w.text) && source.Template(w.text) == "":
-			in.remark("F601", w.at, prefix+"_next_upstream "+w.text,
-				"nginx knows no "+w.text+" here, and does not start with it",
-				source.Meant(w.text, known))
-		}
-	}
-	if has("error") {
+	if has(list, "error") && !has(list, "off") {
 		if cached, at := in.cached(s, prefix, u); cached {
 			more := in.oneMore(tries, u, at)
-			add(word{"keepalive", at}, topology.AllMethods, more, topology.ResetUnsent)
-			add(word{"keepalive", at}, sent, more, topology.ResetSent)
+			kept, _ := Words([]source.Part{{Text: "error", At: at}}, sent, more)
+			for _, r := range kept {
+				r.Word = "keepalive"
+				r.On = slices.DeleteFunc(r.On, func(o topology.Outcome) bool { return o == topology.Refused })
+				out = append(out, r)
+			}
 		}
+	}
+	for i := range out {
+		out[i].Elsewhere = true
 	}
 	return out
 }

@@ -44,6 +44,9 @@ func (t *traefik) calls() {
 // tried returns the retry middlewares that a name stands for, each once.
 func (t *traefik) tried(name string, seen map[string]bool) []*middleware {
 	m := t.middlewares[name]
+	if resource, known := t.resources[name]; known && m == nil {
+		m = t.middlewares[resource]
+	}
 	if m == nil || seen[name] {
 		return nil
 	}
@@ -101,6 +104,7 @@ func (t *traefik) layer(r *router, g *group, n int) topology.Layer {
 		Answers: []topology.Answer{{After: topology.Refused, Gives: topology.S502},
 			{After: topology.ResetUnsent, Gives: topology.S502}, {After: topology.ResetSent, Gives: topology.S502},
 			{After: topology.Hang, Gives: topology.S504}}}
+	l.Match = r.match
 	if g.h2c { // which is how it is told that there is gRPC
 		l.Speaks = topology.Write(topology.SpeaksGRPC, g.at)
 	}

@@ -1,6 +1,7 @@
 package traefik
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ const assumedVersion = "3.7"
 // for it.
 func Recognise(d source.Document) bool {
 	if api := d.Root.Get("apiVersion").Text(); api != "" {
-		return strings.HasPrefix(api, "traefik.io/") || strings.HasPrefix(api, "traefik.containo.us/")
+		return isIngress(d) || strings.HasPrefix(api, "traefik.io/") || strings.HasPrefix(api, "traefik.containo.us/")
 	}
 	http := d.Root.Get("http")
 	if http.Get("routers").IsMap() || http.Get("middlewares").IsMap() {
@@ -31,6 +32,7 @@ type configuration struct {
 	middlewares map[string]*middleware
 	services    map[string]*group
 	transports  map[string]source.Node
+	resources   map[string]string // names of middlewares, by those that an Ingress calls them
 	remarks     []topology.Remark
 }
 
@@ -42,6 +44,7 @@ var retryKeys = []string{"attempts", "initialInterval", "timeout", "maxRequestBo
 type router struct {
 	name        string
 	rule        string
+	match       topology.Match // of an Ingress, which has no rule
 	at          topology.Position
 	middlewares []string
 	services    []string
@@ -79,7 +82,7 @@ type group struct {
 // Read returns what the documents say. All together are one Traefik.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
 	c := &configuration{middlewares: map[string]*middleware{}, services: map[string]*group{},
-		transports: map[string]source.Node{}}
+		transports: map[string]source.Node{}, resources: map[string]string{}}
 	service := ""
 	for i := range docs {
 		d := &docs[i]
@@ -177,7 +180,7 @@ func (g *group) add(address string) {
 	}
 }
 
-// resource reads a Middleware, an IngressRoute or a ServersTransport.
+// resource reads a Middleware, an IngressRoute, an Ingress or a ServersTransport.
 func (c *configuration) resource(root source.Node) {
 	namespace := root.Get("metadata", "namespace").Text()
 	in := func(name, ns string) string { // of what namespace a name is
@@ -197,6 +200,9 @@ func (c *configuration) resource(root source.Node) {
 			chain = append(chain, in(m.Get("name").Text(), m.Get("namespace").Text()))
 		}
 		c.middleware(name, spec.At(), spec, chain)
+		c.resources[cmp.Or(namespace, "default")+"-"+root.Get("metadata", "name").Text()] = name
+	case "Ingress":
+		c.ingress(root, in)
 	case "ServersTransport":
 		c.transports[name] = spec
 	case "IngressRoute":

@@ -130,6 +130,42 @@ func TestARetryOfNoAttemptsIsRefused(t *testing.T) {
 	}
 }
 
+// A retry middleware acts on an Ingress that names it, with the namespace before a dash.
+func TestAnIngressNamesMiddlewares(t *testing.T) {
+	const again = "apiVersion: traefik.io/v1alpha1\nkind: Middleware\nmetadata: {name: again, namespace: my-shop}\n" +
+		"spec: {retry: {attempts: 4}}\n"
+	const web = `---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: web
+  namespace: my-shop
+  annotations:
+    traefik.ingress.kubernetes.io/router.middlewares: my-shop-again@kubernetescrd, other@file
+spec:
+  ingressClassName: traefik
+  defaultBackend: {service: {name: "{{ .Values.web }}"}}
+  rules:
+  - host: shop.example
+    http:
+      paths:
+      - {path: /api, pathType: Prefix, backend: {service: {name: api, port: {number: 80}}}}
+      - {path: /one, pathType: Exact, backend: {service: {name: one, port: {number: 80}}}}
+`
+	f := read(t, "3.7", again+web)
+	if len(f.Calls) != 2 || len(f.Remarks) > 0 || f.Calls[0].From != "traefik" || f.Calls[0].To != "api.my-shop" ||
+		f.Calls[0].At.String() != "t.yaml:20:49" || f.Calls[1].Layers[0].Match.Path != "/one" {
+		t.Fatalf("%s", f.YAML())
+	}
+	l := f.Calls[0].Layers[0]
+	if l.Repeats[0].Tries.String() != "4 (t.yaml:4:26)" || l.Match.Host+l.Match.Path != "shop.example/api*" {
+		t.Errorf("%s", f.YAML())
+	}
+	if f := read(t, "3.7", again); len(f.Remarks) != 1 {
+		t.Errorf("a middleware that nobody names: %v", f.Remarks)
+	}
+}
+
 func FuzzTraefikIsReadWithoutAPanic(f *testing.F) {
 	f.Add([]byte(file))
 	f.Add([]byte("http: {middlewares: {a: {chain: {middlewares: [a, a]}, retry: {attempts: x}}}, routers: {r: " +

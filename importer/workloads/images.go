@@ -9,10 +9,13 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// products are the names of images, without their registry, and the products that they hold.
+// products are the names of images and the products that they hold. A name that says little has the last part of its
+// registry.
 var products = map[string]string{"nginx": "nginx", "nginx-unprivileged": "nginx", "haproxy": "haproxy",
 	"envoy": "envoy", "proxyv2": "istio", "pilot": "istio", "traefik": "traefik", "kong": "kong", "daprd": "dapr",
-	"kuma-dp": "kuma"}
+	"kuma-dp": "kuma", "ingress-nginx/controller": "ingress-nginx", "nginx-ingress-controller": "ingress-nginx",
+	"kubernetes-ingress-controller": "kong-ingress-controller", "nginx-ingress": "nginx-ingress",
+	"nginx-plus-ingress": "nginx-ingress"}
 
 // tagged is a tag that begins with a version: "1.27", "v3.1.2-alpine".
 var tagged = regexp.MustCompile(`^v?(\d+\.\d+(?:\.\d+)?)(?:[-+].*)?$`)
@@ -54,6 +57,9 @@ func Tagged(image string) (product, version string, ok bool) {
 	name, tag, _ := strings.Cut(path.Base(image), ":")
 	tag, _, _ = strings.Cut(tag, "@")
 	product, known := products[name]
+	if !known {
+		product, known = products[path.Join(path.Base(path.Dir(image)), name)]
+	}
 	m := tagged.FindStringSubmatch(tag)
 	if !known || m == nil {
 		return "", "", false

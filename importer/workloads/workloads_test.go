@@ -128,9 +128,14 @@ func TestTagsOfImagesAreVersions(t *testing.T) {
 	docs, _ := source.YAML("f", []byte("services:\n  a: {image: \"docker.io/library/nginx:1.27-alpine\"}\n"+
 		"  b: {image: \"haproxy:lts\"}\n  c: {image: \"envoyproxy/envoy:v1.31.2@sha256:00\"}\n"+
 		"  d: {image: \"traefik:3.1\"}\n"+
-		"  e: {image: \"traefik:2.11\"}\n"))
+		"  e: {image: \"traefik:2.11\"}\n"+
+		"  f: {image: \"registry.k8s.io/ingress-nginx/controller:v1.8.1@sha256:00\"}\n"+
+		"  g: {image: \"a/controller:2.0\"}\n"+
+		"  h: {image: \"kong/kubernetes-ingress-controller:2.12\"}\n"))
 	got := workloads.Images(docs)
-	if len(got) != 2 || got["nginx"].String() != "1.27 (f:2:14)" || got["envoy"].V != "1.31.2" {
+	if len(got) != 4 || got["ingress-nginx"].V != "1.8.1" ||
+		got["kong-ingress-controller"].V != "2.12" ||
+		got["nginx"].String() != "1.27 (f:2:14)" || got["envoy"].V != "1.31.2" {
 		t.Errorf("%v", got)
 	}
 }

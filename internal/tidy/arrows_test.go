@@ -79,6 +79,8 @@ var layers = []layer{
 	{"importer/envoywords", []string{"importer/source", "topology"}, nothing},
 	{"importer/", []string{"importer/source", "importer/envoywords", "topology"}, yaml},
 	{"importer/abatefile", []string{"importer/source", "topology", "policyfile", "core", "inbound", ".", "policy/"}, yaml},
+	{"importer/ingress", []string{"importer/source", "importer/kong", "importer/nginx", "topology"}, nothing},
+	{"importer/gatewayapi", []string{"importer/source", "importer/envoywords", "importer/kong", "topology"}, nothing},
 	{"importer", []string{"importer/source", "importer/", "topology"}, yaml},
 	{"exporter", []string{"topology"}, yaml},
 	{"lint", []string{"topology"}, nothing},

@@ -16,7 +16,7 @@ func (a *assumptions) Set(s string) error { *a = append(*a, s); return nil }
 
 // versioned are the products whose defaults depend on their version.
 var versioned = []string{"istio", "envoy", "envoy-gateway", "linkerd", "kuma", "contour", "nginx", "haproxy", "grpc",
-	"resilience4j", "traefik", "kong", "dapr"}
+	"resilience4j", "traefik", "kong", "dapr", "ingress-nginx", "kong-ingress-controller"}
 
 // implementations are the products whose Gateway API is known.
 var implementations = []string{"istio", "envoy-gateway", "consul"}
