@@ -40,6 +40,7 @@ type Result struct {
 	assume   source.Assume
 	fixed    topology.Form // with the changes made
 	proposed bool          // changes were looked for
+	circle   []string      // a way round that calls go
 }
 
 // State says what becomes of a finding.
@@ -68,7 +69,8 @@ func Run(files []importer.File, o Options) *Result {
 		propagate(&r.Form)
 	}
 	if anyRepeats(&r.Form) { // else several calls of one request are no attempts of one
-		r.Worst = worst(lint.Amplification(r.Form, o.Lint))
+		a := lint.Amplification(r.Form, o.Lint)
+		r.Worst, r.circle = worst(a), circle(a)
 	}
 	r.findings(files, o)
 	return r

@@ -51,6 +51,22 @@ func TestAWaitThatDecidesIsAFindingWhereItIsMissing(t *testing.T) {
 	t.Error("there is none")
 }
 
+func TestBehindACircleItIsNotSaidThatNothingIsRepeated(t *testing.T) {
+	const tries = ", layers: [{kind: client, repeats: [{on: [\"503\"], tries: 3}]}]}\n"
+	for _, form := range []string{
+		"calls:\n- {from: a, to: b}\n- {from: b, to: a}\n- {from: b, to: c" + tries,
+		"calls:\n- {from: a, to: b}\n- {from: b, to: a" + tries,
+	} {
+		var text bytes.Buffer
+		if err := audit.Text(&text, audit.Run(file(form), audit.Options{}), audit.TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if want := "is not known: calls go in a circle, a → b → a"; !strings.Contains(text.String(), want) {
+			t.Errorf("%s\nlacks %q", text.String(), want)
+		}
+	}
+}
+
 func TestRequestsThatAreRepeatedInFrontOfAServiceAreForIt(t *testing.T) {
 	r := audit.Run(file(`calls:
 - {to: orders, layers: [{kind: gateway, product: x, repeats: [{on: ["503"], tries: 3}]}]}

@@ -18,7 +18,7 @@ func TestWhatPeopleSayOfFindingsInPublicRepositories(t *testing.T) {
 	}
 	var before, gone, now, seen, right, noise int
 	var unseen []string
-	var attacks [][]string
+	var attacks, counts [][]string
 	for i, line := range strings.Split(strings.TrimRight(string(data), "\n"), "\n") {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -30,6 +30,10 @@ func TestWhatPeopleSayOfFindingsInPublicRepositories(t *testing.T) {
 		}
 		if strings.HasPrefix(cells[0], "attack") {
 			attacks = append(attacks, cells[1:])
+			continue
+		}
+		if strings.HasPrefix(cells[0], "count") {
+			counts = append(counts, cells[1:])
 			continue
 		}
 		if len(cells) != 9 {
@@ -69,6 +73,11 @@ func TestWhatPeopleSayOfFindingsInPublicRepositories(t *testing.T) {
 		fmt.Sprintf("%s of %s were right and %s of the %s were found", attacks[1][1], attacks[1][0], attacks[1][5],
 			attacks[1][4]),
 		fmt.Sprintf("%d findings, %d of which were false or noise", before, gone),
+		fmt.Sprintf("Of %s findings %s were right", counts[0][0], counts[0][1]),
+		fmt.Sprintf("%s noise, %s false and %s doubtful; of %s defects listed before, %s were found", counts[0][2],
+			counts[0][3], counts[0][4], counts[0][5], counts[0][6]),
+		fmt.Sprintf("%s of %s are right, %s noise, none false and %s doubtful, and %s of the %s are found", counts[1][1],
+			counts[1][0], counts[1][2], counts[1][4], counts[1][6], counts[1][5]),
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), sentence) {
 			t.Errorf("docs/audit.md lacks %q", sentence)

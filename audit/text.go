@@ -52,6 +52,8 @@ func (r *Result) headline() string {
 	switch {
 	case r.Worst != nil:
 		return capital(r.Worst.Headline())
+	case len(r.circle) > 0:
+		return "How often a call is repeated is not known: calls go in a circle, " + strings.Join(r.circle, " → ")
 	case unknownTries(&r.Form):
 		return "Whether a call is repeated is not known: some values could not be read"
 	case len(r.Form.Calls) > 0:

@@ -46,6 +46,16 @@ func unknownTries(f *topology.Form) bool {
 	return found
 }
 
+// circle returns a way round that calls go, above some service.
+func circle(a *lint.Amplified) []string {
+	for _, b := range a.Bounds {
+		if len(b.Cycle) > 0 {
+			return b.Cycle
+		}
+	}
+	return nil
+}
+
 // worst returns the worst path of all services, nil when nothing is repeated anywhere.
 func worst(a *lint.Amplified) *Worst { return worstBut(a, nil) }
 
@@ -78,7 +88,7 @@ func worstOf(b lint.Bound, r lint.RootBound) *Worst {
 	w := &Worst{Service: b.Service, Root: r.Root, Outcome: b.Outcomes[0], Unsafe: b.Methods == topology.Unsafe,
 		Outside: r.Outside,
 		Proved:  r.Proved, Most: r.Worst, Known: r.Known, Cycle: b.Cycle}
-	if w.Most <= 1 || !w.Known && w.Proved <= 1 {
+	if !r.Repeated || w.Most <= 1 || !w.Known && w.Proved <= 1 {
 		return nil
 	}
 	return w

@@ -79,6 +79,80 @@ data:
 	}
 }
 
+func TestCopiesThatAnEditorOrPersonKeptAreNotRead(t *testing.T) {
+	for _, name := range []string{"calls.yaml.bak", "calls.yaml.orig", "calls.yaml~", "calls.yaml.old", "calls.YAML.BAK"} {
+		form, seen := importer.Read([]importer.File{{name, []byte(calls)}}, source.Assume{})
+		if len(form.Calls) != 0 || len(seen[0].Formats) != 0 {
+			t.Errorf("%s is read", name)
+		}
+	}
+	form, _ := importer.Read([]importer.File{{"old", []byte(calls)}, {"calls.bak.yaml", []byte(calls)}}, source.Assume{})
+	if len(form.Calls) != 2 {
+		t.Errorf("%d calls, want 2", len(form.Calls))
+	}
+}
+
+func TestAFileThatIsNamedATemplateIsNoBrokenOne(t *testing.T) {
+	const broken = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Pod\nmetadata:\n" +
+		"  name: %%NAME%%\n"
+	for name, want := range map[string]string{"a.yaml.tmpl": "F702", "a.tpl": "F702", "a.yaml.j2": "F702",
+		"a.yaml": "F606"} {
+		form, _ := importer.Read([]importer.File{{name, []byte(broken)}}, source.Assume{})
+		if len(form.Remarks) != 1 || form.Remarks[0].Rule != want || len(form.Services) != 1 {
+			t.Errorf("%s: %+v, %d services", name, form.Remarks, len(form.Services))
+		}
+	}
+}
+
+func TestTheTemplatesOfAChartAreOneRemark(t *testing.T) {
+	const text = "apiVersion: v1\nkind: {{ .Values.kind }}\nx: [\n"
+	form, _ := importer.Read([]importer.File{{"a/templates/d.yaml", []byte(text)}, {"a/templates/e.yaml", []byte(text)},
+		{"a/templates/tests/t.yaml", []byte(text)}, {"b/templates/d.yaml", []byte(text)}}, source.Assume{})
+	if len(form.Remarks) != 2 {
+		t.Errorf("%+v", form.Remarks)
+	}
+}
+
+func TestAPatternThatMatchesNoFileOfAConfigMapIsNoGap(t *testing.T) {
+	for include, remarks := range map[string]int{"/etc/nginx/conf.d/*.conf": 0, "/etc/nginx/routes.conf": 1} {
+		form, _ := importer.Read([]importer.File{{"m.yaml", []byte("kind: ConfigMap\nmetadata: {name: m}\ndata:\n" +
+			"  nginx.conf: |\n    http { include " + include + ";\n" +
+			"      server { location / { proxy_pass http://a; } } }\n")}}, source.Assume{})
+		if len(form.Remarks) != remarks || len(form.Calls) != 1 {
+			t.Errorf("%s: %+v", include, form.Remarks)
+		}
+	}
+}
+
+func TestAGatewayIsTheServiceWhoseContainerHasItsFile(t *testing.T) {
+	const proxy = "http { server { location / { proxy_pass http://api; } } }\n"
+	for volumes, want := range map[string]string{
+		"[./web/nginx.conf:/etc/nginx/nginx.conf:ro]":                             "edge",
+		"[{type: bind, source: ./web/nginx.conf, target: /etc/nginx/nginx.conf}]": "edge",
+		"[./web:/etc/nginx]":        "edge",
+		"['$PWD/web/:/etc/nginx']":  "edge",
+		"[.:/code]":                 "web", // its folder
+		"[../shop:/code]":           "web",
+		"[web:/etc/nginx]":          "web", // the name of a volume
+		"['${DIR}/web:/etc/nginx']": "web",
+		"[/shop/web:/etc/nginx]":    "web",
+	} {
+		form, _ := importer.Read([]importer.File{{"shop/web/nginx.conf", []byte(proxy)}, {"shop/compose.yaml",
+			[]byte("services: {edge: {image: nginx, volumes: " + volumes + "}}\n")}}, source.Assume{})
+		if len(form.Calls) != 1 || form.Calls[0].From != want {
+			t.Errorf("%s: %+v, want %s", volumes, form.Calls, want)
+		}
+	}
+	form, _ := importer.Read([]importer.File{{"shop/web/nginx.conf", []byte(proxy)}, {"shop/compose.yaml",
+		[]byte("services: {a: {image: nginx, volumes: [./web:/x]}, b: {image: nginx, volumes: [./web:/x]}}\n")},
+		{"shop/api/nginx.conf", []byte(proxy)}, {"shop/swarm.yaml", []byte("configs: {c: {file: api/nginx.conf}}\n" +
+			"services: {d: {image: nginx, configs: [{source: c, target: /etc/nginx/nginx.conf}]}}\n")},
+	}, source.Assume{})
+	if len(form.Calls) != 2 || form.Calls[0].From != "web" || form.Calls[1].From != "d" {
+		t.Errorf("two services with one file, or a config: %+v", form.Calls)
+	}
+}
+
 func TestOneBrokenFileIsARemarkAndTheOthersAreRead(t *testing.T) {
 	form, _ := importer.Read([]importer.File{
 		{"a.yaml", []byte("apiVersion: v1\nkind: {{ .Values.kind }}\nx: [\n")},

@@ -39,6 +39,8 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	r.configMaps()
 	r.unlist("aws-sdk", awssdk.Silent(r.byFormat["aws-sdk"]))
 	assume.Images = workloads.Images(r.byFormat["workloads"])
+	assume.Environments = workloads.Environments(r.byFormat["workloads"])
+	assume.Built = append(versions(files), r.mounts()...)
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)
 		r.form.Protos = r.form.Protos || strings.HasSuffix(s.Name, ".proto")
@@ -105,7 +107,7 @@ func isConfiguration(name string) bool {
 // text reads a whole file, or an embedded one. name says what kind of file it may be.
 func (r *reading) text(d source.Document, name string, seen *Seen) {
 	if slices.Contains(programs, strings.ToLower(path.Ext(name))) || builds.MatchString(path.Base(name)) ||
-		r.take(d, stream, seen) {
+		kept.MatchString(name) || r.take(d, stream, seen) {
 		return
 	}
 	var remarks []topology.Remark
@@ -126,16 +128,21 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 	}
 	switch {
 	case len(remarks) == 0 || !found && !asked && (hcl || !meant(name, d.Data)):
-	case !found && source.Template(string(d.Data)) != "" || actions.Match(d.Data):
+	case !found && source.Template(string(d.Data)) != "" || actions.Match(d.Data) || slices.Contains(templates,
+		strings.ToLower(path.Ext(name))):
 		r.template(&d)
 	default:
 		r.form.Remarks = append(r.form.Remarks, remarks...)
 	}
 }
 
-// template notes a file that is a template and nothing else. A chart has many: they are one remark for each folder.
+// template notes a file that is a template and nothing else. A chart has many: they are one remark for each folder, and
+// those below its templates are that one's.
 func (r *reading) template(d *source.Document) {
 	folder := path.Dir(d.File)
+	if chart, _, deeper := strings.Cut(folder, "/templates/"); deeper {
+		folder = chart + "/templates"
+	}
 	if r.templates == nil {
 		r.templates = map[string]int{}
 	}
@@ -222,8 +229,25 @@ func (r *reading) configMaps() {
 	}
 }
 
+// templates are extensions of files that some program fills in first, whatever its marks look like.
+var templates = []string{".tmpl", ".tpl", ".template", ".j2"}
+
+// mounts gives the configurations of gateways to the services of compose files whose containers have them, and returns
+// which versions these run.
+func (r *reading) mounts() []source.Built {
+	files, run := workloads.Files(r.byFormat["workloads"])
+	for _, format := range []string{"nginx", "haproxy", "envoy", "kong"} {
+		for i := range r.byFormat[format] {
+			if d := &r.byFormat[format][i]; d.Owner == "" {
+				d.Owner = files.Of(d.File)
+			}
+		}
+	}
+	return run
+}
+
 // extensions of files that are YAML or JSON, or templates of them.
-var extensions = []string{".yaml", ".yml", ".json", ".jsonl", ".tmpl", ".tpl", ".template", ".j2"}
+var extensions = append([]string{".yaml", ".yml", ".json", ".jsonl"}, templates...)
 
 // programs are extensions of files that are no configuration, whatever they look like.
 var programs = []string{".go", ".java", ".py", ".js", ".jsx", ".ts", ".tsx", ".md", ".html", ".css", ".scss", ".xml",
@@ -234,6 +258,9 @@ var programs = []string{".go", ".java", ".py", ".js", ".jsx", ".ts", ".tsx", ".m
 // builds are names of files that say how something is built.
 var builds = regexp.MustCompile(`(?i)^((gnu)?makefile|dockerfile|containerfile|jenkinsfile|vagrantfile|tiltfile|` +
 	`procfile)(\..*)?$|\.mk$`)
+
+// kept are names of what was there before, which an editor or a person put aside.
+var kept = regexp.MustCompile(`(?i)(\.(bak|orig|old|save|rej|swp)|~)$`)
 
 // others are extensions of configuration that is neither YAML nor JSON.
 var others = []string{".conf", ".cfg", ".properties", ".toml", ".ini", ".hcl", ".tf", ".txt"}

@@ -34,6 +34,9 @@ type RootBound struct {
 	Proved, Worst float64
 	// Known reports that no unknown value has part in Worst. If not, Proved is all that can be said: at least so many.
 	Known bool
+	// Repeated reports that a layer on a way from Root to the service repeats calls, or may. Without one, the numbers are
+	// those of the calls that are made for one request when nothing fails.
+	Repeated bool
 	// Mean is the average over many requests during an outage when budgets are obeyed: what is proved.
 	Mean float64
 	// MeanWorst is the same for the worst case.
@@ -178,7 +181,7 @@ func (a *Amplified) roots(v int, o topology.Outcome, m topology.Methods) []RootB
 	for _, p := range proved {
 		w := of[p.key()]
 		r := RootBound{Root: a.g.services[p.root].Name, Outside: !p.services, Proved: p.n, Worst: max(w.n, p.n),
-			Mean: p.mean, MeanWorst: max(w.mean, p.mean), Known: known}
+			Mean: p.mean, MeanWorst: max(w.mean, p.mean), Known: known, Repeated: a.g.repeats(p.root, !p.services)[v]}
 		if most := max(w.most, p.most); most < never {
 			r.Longest, r.Ends = most, true
 		}
@@ -240,7 +243,8 @@ func (a *Amplified) roughly(v int, m topology.Methods) Bound {
 		}
 	}
 	if worst := max(a.coarse[v], least); worst >= a.o.Least {
-		b.Roots = []RootBound{{Proved: least, Worst: worst, Known: !math.IsInf(worst, 1), Mean: 1, MeanWorst: worst}}
+		b.Roots = []RootBound{{Proved: least, Worst: worst, Known: !math.IsInf(worst, 1), Mean: 1, MeanWorst: worst,
+			Repeated: true}}
 	}
 	return b
 }

@@ -306,3 +306,26 @@ func TestTenThousandServicesAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// Ten calls of one request are no attempts: nothing is to be switched off. What another root's requests meet does not
+// count for this one.
+func TestManyCallsWithoutARetryAreNoAmplification(t *testing.T) {
+	const calls = "calls:\n- {from: a, to: b, perRequest: 4}\n- {from: b, to: c, perRequest: 5}\n" +
+		"- {from: x, to: c, layers: [{kind: client, repeats: [{on: [\"503\"], tries: 2}]}]}\n"
+	for text, want := range map[string]int{
+		calls: 0,
+		strings.Replace(calls, "perRequest: 4", "layers: [{kind: client, repeats: [{on: [\"503\"], tries: 4}]}]", 1): 1,
+		strings.Replace(calls, "perRequest: 4", "perRequest: 4, layers: [{kind: client, repeats: [{on: [\"503\"], tries: "+
+			"unknown}]}]", 1): 1,
+	} {
+		found := 0
+		for _, f := range lint.Run(parse(t, text), lint.Options{MaxAmplification: 10}) {
+			if f.Rule == "F101" || f.Rule == "F102" {
+				found++
+			}
+		}
+		if found != want {
+			t.Errorf("%d findings, want %d, of\n%s", found, want, text)
+		}
+	}
+}

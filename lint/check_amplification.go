@@ -31,6 +31,9 @@ func (r *run) amplification() {
 	proved, worst := map[string]loudest{}, map[string]loudest{}
 	for _, b := range r.amplified.Bounds {
 		for _, root := range b.Roots {
+			if !root.Repeated { // many calls, and no retry
+				continue
+			}
 			r.keep(proved, loudest{b, root}, root.Proved, func(l loudest) float64 { return l.r.Proved })
 			if root.Worst > r.o.MaxAmplification && !root.Known { // F702 says what is not known; here is what else there is
 				root.Worst = r.amplified.written(b, root)

@@ -193,10 +193,11 @@ func (r *run) unlimited() {
 	}
 	for c := range r.g.calls {
 		e := &r.g.calls[c]
-		if bounded(e) || len(e.slots) == 0 || e.call.Detached || e.from >= 0 && (limited[e.from] || r.g.cycle[e.from] >= 0) {
+		if bounded(e) || len(e.slots) == 0 || shows(e) || e.call.Detached ||
+			e.from >= 0 && (limited[e.from] || r.g.cycle[e.from] >= 0) {
 			continue
 		}
-		l := e.slots[0][0]
+		l := e.slots[0][slices.IndexFunc(e.slots[0], endless)]
 		if l.Kind == topology.Connection || staysOpen(l) || connects(l) {
 			continue
 		}
@@ -231,15 +232,10 @@ func connects(l *topology.Layer) bool {
 
 // bounded reports whether a call certainly ends, or nobody can say.
 func bounded(e *edge) bool {
-	for _, slot := range e.slots {
-		all := true
-		for _, l := range slot {
-			all = all && (l.Overall.IsUnknown() || l.PerTry.IsUnknown() || l.PerTry.Or(0) > 0 ||
-				l.Overall.Or(0) > 0 && !l.StartsOnly)
-		}
-		if all {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.slots, func(slot []*topology.Layer) bool { return !slices.ContainsFunc(slot, endless) })
+}
+
+// endless reports whether it is known of a layer that it ends no call.
+func endless(l *topology.Layer) bool {
+	return !(l.Overall.IsUnknown() || l.PerTry.IsUnknown() || l.PerTry.Or(0) > 0 || l.Overall.Or(0) > 0 && !l.StartsOnly)
 }

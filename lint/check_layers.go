@@ -20,9 +20,13 @@ func (r *run) implicit(e *edge, l *topology.Layer) {
 			triesText(n), by.Tries.Why),
 		Fix:         fixAt("write the number down, or write that there are no retries", l, e.call.To),
 		Assumptions: assumptions(l, by.Tries)}
-	if total, loud := r.loud[l]; loud {
+	total, loud := r.loud[l]
+	switch {
+	case loud:
 		one.Severity, one.Effect = Warning, total
 		one.Message += fmt.Sprintf("; it is part of a path that comes to %s", number(total))
+	case shows(e):
+		return
 	}
 	r.report(one)
 }
@@ -222,9 +226,13 @@ func (r *run) twice(e *edge, l *topology.Layer, other bool) {
 	if other {
 		what = "writes"
 	}
+	sends := "sends"
+	if e.call.Unsafe.IsZero() { // nobody says that there are some
+		sends = "would send"
+	}
 	one := Finding{Rule: "F301", At: listed(by, l), Subject: subject(e, l, "unsafe methods"), Effect: float64(n),
-		Message: fmt.Sprintf("%s sends %s to %s again (%s) after %s, by when the request may have been carried out",
-			name(l), what, e.call.To, triesText(n), word(by, mayHaveRun)),
+		Message: fmt.Sprintf("%s %s %s to %s again (%s) after %s, by when the request may have been carried out",
+			name(l), sends, what, e.call.To, triesText(n), word(by, mayHaveRun)),
 		Fix:         "retry safe methods only, or give the requests an idempotency key and say so (keyed: true)",
 		Assumptions: assumptions(l, by.Tries)}
 	if e.call.Unsafe.IsZero() {

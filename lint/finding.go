@@ -73,11 +73,20 @@ func (f *found) add(one Finding) {
 		key += "\x00" + one.Subject
 	}
 	i, again := f.by[key]
+	if !again && slices.Contains(ofNobody, one.Rule) {
+		key = one.Rule + "\x00" + one.Message
+		if i, again = f.by[key]; again && f.list[i].At != one.At {
+			one.Related = append(one.Related, Place{one.At, "the same"})
+			one.At = f.list[i].At
+		}
+	}
 	if !again {
 		if f.by == nil {
 			f.by = map[string]int{}
 		}
-		f.by[key] = len(f.list)
+		if f.by[key] = len(f.list); !one.At.IsZero() {
+			f.by[one.Rule+"\x00"+one.At.String()] = len(f.list)
+		}
 		f.list, f.also = append(f.list, one), append(f.also, 0)
 		return
 	}
@@ -92,6 +101,10 @@ func (f *found) add(one Finding) {
 	was.Related = places(append(slices.Clone(related), one.Related...))
 	was.Assumptions = unique(append(slices.Clone(assumptions), one.Assumptions...))
 }
+
+// ofNobody are rules about what nobody wrote. It is missing in each copy of a file, and in each of several that are
+// meant as alternatives: where the words are the same, that is one finding.
+var ofNobody = []string{"F107", "F505"}
 
 // maxRelated is how many related places a finding names.
 const maxRelated = 20

@@ -19,6 +19,8 @@ type graph struct {
 	cycles   [][]string
 	below    []int     // of a service: the cycle through which it can be reached, or -1
 	rate     []float64 // requests per second that reach a service when nothing is repeated; 0 when not known
+
+	repeated map[arrival][]bool // by where requests arrive, the services that are called again for one
 }
 
 // edge is one call, its layers grouped by place.

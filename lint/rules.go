@@ -47,8 +47,10 @@ func severity(id string) Severity {
 var rulesOfAmplification = []Rule{
 	{"F101", "One request becomes too many attempts", Error,
 		"Retries of layers above each other multiply: three layers that try three times make 27 attempts at the service " +
-			"that is down. The number is proved: it follows from what the files say, along a path that the finding names. In " +
-			"an outage the service gets this load just when it can bear least, and it stays down when the fault is gone.",
+			"that is down. The number is proved: it follows from what the files say, along a path that the finding names. " +
+			"Calls that one request makes when nothing fails are in the number, but without a layer that repeats one of " +
+			"them there is no finding. In an outage the service gets this load just when it can bear least, and it stays " +
+			"down when the fault is gone.",
 		"Google's SRE book, \"Addressing Cascading Failures\", on retries at several layers; Bronson et al., \"Metastable " +
 			"Failures in Distributed Systems\" (HotOS 2021). The arithmetic is held against a test that plays random graphs.",
 		"A service that is idle on most days, with a retry budget that keeps the average low. It is a warning where " +
@@ -102,7 +104,8 @@ var rulesOfAmplification = []Rule{
 			"three, nginx one with every further server. Nobody chose the number, and an update may change it. A warning if " +
 			"the layer is part of a path that comes to too much.",
 		"The documentation and source of each product; the finding names the product and the version whose default it took.",
-		"The default is what you want. Write it down all the same, and the next version cannot change it.",
+		"The default is what you want. Write it down all the same, and the next version cannot change it. A gateway's " +
+			"calls of pages for operators (`grafana`, `kiali`, `kibana` and the like, by their names) are left out.",
 		"Write the number of tries, or that there are none."},
 	{"F108", "Retries without a count", Warning,
 		"The tries are bounded by time or by a budget only, or by nothing (Dapr's `maxRetries: -1`, a ServiceProfile of " +
@@ -148,7 +151,8 @@ var rulesOfTime = []Rule{
 			"hold connections, threads and memory.",
 		"Istio writes no time-out where none is set; nor do many clients.",
 		"Streams, websockets and long polls: their limit is an idle limit. Where somebody wrote that there is none it is a " +
-			"note. Limits that programs set in code are not seen.",
+			"note. Limits that programs set in code are not seen. A gateway's calls of pages for operators (`grafana`, " +
+			"`kiali`, `kibana` and the like, by their names) are left out.",
 		"Set a limit for the whole call at the outermost layer at least."},
 	{"F205", "Retries without a limit for a try", Warning,
 		"The layer is told to repeat a try that runs into its limit, and a try has none: it may take as long as the whole " +

@@ -73,7 +73,8 @@ var rulesOfGuards = []Rule{
 		"There is no limit on requests, connections or what waits for them. When the service is slow, calls pile up in " +
 			"the caller until it has no memory left.",
 		"Istio writes 4294967295 where nothing is set.",
-		"Another layer on the same call has a limit.",
+		"Another layer on the same call has a limit. A gateway's calls of pages for operators (`grafana`, `kiali`, " +
+			"`kibana` and the like, by their names) are left out.",
 		"Bound the calls that run and wait: a bulkhead."},
 }
 

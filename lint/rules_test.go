@@ -94,7 +94,7 @@ calls:
 		quiet: call("\n- {name: b, ownTime99: 300ms}", "perTry: 400ms")},
 	"F209": {fires: call(nobody, "cancels: false, "+on("3", "503")), says: "after its caller has left",
 		quiet: call(nobody, "cancels: true, "+on("3", "503"))},
-	"F301": {fires: call(nobody, on("2", "503")), says: "POST and PATCH", at: "6:",
+	"F301": {fires: call(nobody, on("2", "503")), says: "would send POST and PATCH", at: "6:",
 		quiet: call(nobody, strings.Replace(on("2", "503"), "on:", "methods: safe, on:", 1))},
 	"F302": {fires: call(nobody, on("2", "500", "502")), says: "after 500", quiet: call(nobody, on("2", "502"))},
 	"F303": {fires: call(nobody, on("2", "429")), says: "after 429",
@@ -378,4 +378,59 @@ func FuzzEveryFormThatCanBeReadIsJudged(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestWhatNobodyWroteInCopiesOfAFileIsOneFinding(t *testing.T) {
+	const copies = "calls:\n- from: a\n  to: b\n  layers:\n" +
+		"  - {kind: gateway, product: x, name: r, limits: {requests: unbounded}, overall: 3s, " +
+		"repeats: [{on: [refused], tries: 3 (default of x 1)}]}\n" +
+		"  - {kind: gateway, product: x, name: NAME, limits: {requests: unbounded}, overall: 3s, " +
+		"repeats: [{on: [refused], tries: 3 (default of x 1)}]}\n"
+	for name, want := range map[string]int{"r": 1, "other": 2} {
+		found := map[string]int{}
+		for _, f := range lint.Run(parse(t, strings.Replace(copies, "NAME", name, 1)), lint.Options{}) {
+			found[f.Rule]++
+			if f.Rule == "F505" && name == "r" && (len(f.Related) != 1 || f.Related[0].At.Line != 6 ||
+				!strings.Contains(f.Message, "in 1 further place")) {
+				t.Errorf("%+v", f)
+			}
+		}
+		if found["F107"] != want || found["F505"] != want {
+			t.Errorf("%s: %v, want %d of each", name, found, want)
+		}
+	}
+}
+
+func TestPagesOfThoseWhoOperateNeedNoLimits(t *testing.T) {
+	const form = "calls:\n- from: edge\n  to: NAME\n  layers:\n  - {kind: KIND, product: x, " +
+		"limits: {requests: unbounded}, repeats: [{on: [\"503\"], tries: 3 (default of x 1)}]}\n"
+	for with, want := range map[string]int{"grafana.istio-system gateway": 0, "grafana gateway": 0,
+		"grafana-api gateway": 3, "orders gateway": 3, "grafana client": 3} {
+		to, kind, _ := strings.Cut(with, " ")
+		found := 0
+		for _, f := range lint.Run(parse(t, strings.NewReplacer("NAME", to, "KIND", kind).Replace(form)), lint.Options{}) {
+			if f.Rule == "F107" || f.Rule == "F204" || f.Rule == "F505" {
+				found++
+			}
+		}
+		if found != want {
+			t.Errorf("%s: %d findings, want %d", with, found, want)
+		}
+	}
+}
+
+// Of layers that are for parts of the calls, the finding stands where the one is that ends nothing.
+func TestTheLayerThatEndsNothingIsNamed(t *testing.T) {
+	const form = "calls:\n- from: a\n  to: b\n  layers:\n" +
+		"  - {kind: gateway, product: x, name: first, match: {path: /1}, at: \"f.yaml:1:1\", overall: unknown}\n" +
+		"  - {kind: gateway, product: x, name: second, match: {path: /2}, at: \"f.yaml:2:1\"}\n"
+	for _, f := range lint.Run(parse(t, form), lint.Options{}) {
+		if f.Rule == "F204" {
+			if f.At.Line != 2 {
+				t.Errorf("at %s, want f.yaml:2:1", f.At)
+			}
+			return
+		}
+	}
+	t.Error("there is none")
 }

@@ -24,7 +24,7 @@ func (j *joining) everywhere(p *Policy) {
 		switch {
 		case databases[c.To] || !covered(p.Callees, c.To):
 		case len(p.Callers) > 0 && !covered(p.Callers, c.From) && !slices.Contains(from, c.From):
-		case p.Layer.Kind == SidecarOut && gateways[c.From]:
+		case p.Layer.Kind == SidecarOut && gateways[c.From] && !slices.Contains(from, c.From): // but one that is named has it
 		case p.Layer.Kind == SidecarIn && gateways[c.To]:
 		case c.has(p.Layer.Product, p.Layer.Kind):
 		default:

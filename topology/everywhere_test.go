@@ -8,6 +8,24 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
+// A gateway in a mesh has a sidecar, if somebody says what that does with its calls.
+func TestAPolicyOfASidecarHoldsForAGatewayThatItNames(t *testing.T) {
+	for _, callee := range []string{"*", "a"} {
+		for caller, want := range map[string]int{"edge": 2, "*": 1} {
+			joined, _ := topology.Form{
+				Services: []topology.Service{{Name: "a"}, {Name: "edge"}},
+				Calls: []topology.Call{{From: "edge", To: "a", Layers: []topology.Layer{{Kind: topology.Gateway,
+					Product: "x"}}}},
+				Policies: []topology.Policy{{Callees: []string{callee}, Callers: []string{caller},
+					Layer: topology.Layer{Kind: topology.SidecarOut, Product: "mesh"}}},
+			}.Join()
+			if got := len(joined.Calls[0].Layers); got != want {
+				t.Errorf("%s to %s: %d layers, want %d", caller, callee, got, want)
+			}
+		}
+	}
+}
+
 func TestAPolicyForANamespaceHoldsWhereNothingElseIsSaid(t *testing.T) {
 	mesh := func(kind topology.Kind, name string) topology.Layer {
 		return topology.Layer{Kind: kind, Product: "mesh", Name: name}

@@ -208,7 +208,7 @@ func (j *joining) policy(p *Policy) {
 	joined := false
 	for i := range j.out.Calls {
 		c := &j.out.Calls[i]
-		if c.To != to || p.Layer.Kind == SidecarOut && c.ofGateway() {
+		if c.To != to || p.Layer.Kind == SidecarOut && c.ofGateway() && !slices.Contains(from, c.From) {
 			continue
 		}
 		if len(p.Callers) == 0 || slices.Contains(from, c.From) || covered(p.Callers, c.From) {

@@ -86,11 +86,15 @@ func (r *reader) guards(config source.Node, l *topology.Layer) {
 	l.Limits = topology.Limits{Connections: read(r, get(limits, "MaxConnections"), source.Int),
 		Pending:  read(r, get(limits, "MaxPendingRequests"), source.Int),
 		Requests: read(r, get(limits, "MaxConcurrentRequests"), source.Int)}
-	if !check.Exists() {
+	enforced := read(r, get(check, "EnforcingConsecutive5xx"), source.Int)
+	if never := enforced.V == 0 && !enforced.IsZero(); never || !check.Exists() {
 		return
 	}
 	l.Ejection = envoywords.Ejection(r.who, check.At())
 	l.Ejection.Consecutive = envoywords.Or(read(r, get(check, "MaxFailures"), source.Int), l.Ejection.Consecutive)
+	share := read(r, get(check, "MaxEjectionPercent"), source.Float)
+	share.V /= 100
+	l.Ejection.MaxShare = envoywords.Or(share, l.Ejection.MaxShare)
 	l.Ejection.Interval = envoywords.Or(read(r, get(check, "Interval"), source.DurationIn(time.Nanosecond)),
 		l.Ejection.Interval)
 	l.Ejection.Base = envoywords.Or(read(r, get(check, "BaseEjectionTime"), source.DurationIn(time.Nanosecond)),

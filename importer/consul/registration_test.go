@@ -51,6 +51,22 @@ func TestAnUpstreamOfAServiceIsACallWithTheLimitsOfItsSidecar(t *testing.T) {
 	}
 }
 
+func TestHowManyInstancesAPassiveHealthCheckTakesOut(t *testing.T) {
+	const defaults = `{"Kind": "service-defaults", "Name": "web", "UpstreamConfig": {"Defaults": {"Limits": ` +
+		`{"MaxConnections": 3}, "PassiveHealthCheck": {"MaxFailures": 3%s}}}}`
+	for more, want := range map[string]string{
+		``:                            "3 0.1",
+		`, "MaxEjectionPercent": 100`: "3 1",
+		`, "MaxEjectionPercent": 100, "EnforcingConsecutive5xx": 100`: "3 1",
+		`, "MaxEjectionPercent": 100, "EnforcingConsecutive5xx": 0`:   "0 0",
+	} {
+		l := read(t, fmt.Sprintf(defaults, more)).Policies[0].Layer
+		if got := fmt.Sprint(l.Ejection.Consecutive.V, l.Ejection.MaxShare.V); got != want {
+			t.Errorf("%s: %s, want %s", more, got, want)
+		}
+	}
+}
+
 func TestWithoutItsProtocolNobodyKnowsHowLongAnUpstreamIsWaitedFor(t *testing.T) {
 	limits := strings.ReplaceAll(registration, `protocol           = "http"`, "")
 	if l := readHCL(t, limits).Calls[0].Layers[0]; !l.Overall.IsUnknown() {

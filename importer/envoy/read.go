@@ -25,9 +25,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	var loose []source.Document
 	for _, d := range docs {
 		if dead, at := version2(d.Root); dead != "" {
-			form.Remarks = append(form.Remarks, topology.Remark{Rule: "F606", At: at, Subject: "Envoy " + d.File,
-				Text: "this is a configuration for Envoy's API v2 (" + dead + "), which every Envoy since 1.18 refuses",
-				Fix:  "rewrite it for v3, or remove the file"})
+			form.Remarks = append(form.Remarks, refused(&d, dead, at, assume))
 			continue
 		}
 		if isResources(d.Root) {
@@ -55,6 +53,19 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		form.Add(p.form())
 	}
 	return form
+}
+
+// refused says that a file is for an API that is no more. An Envoy that is old enough still takes it.
+func refused(d *source.Document, dead string, at topology.Position, assume source.Assume) topology.Remark {
+	r := topology.Remark{Rule: "F606", At: at, Subject: "Envoy " + d.File,
+		Text: "this is a configuration for Envoy's API v2 (" + dead + "), which every Envoy since 1.18 refuses",
+		Fix:  "rewrite it for v3, or remove the file"}
+	if v := assume.For(d.File).Version("envoy", ""); v.V != "" && source.Before(v.V, "1.18") {
+		r.Text += ": it is not read; Envoy " + v.V + " still takes it"
+		r.Fix = "rewrite it for v3 before Envoy is updated"
+		r.Assumed = "Envoy is " + v.String()
+	}
+	return r
 }
 
 func isResources(root source.Node) bool {
@@ -116,7 +127,7 @@ func newProxy(d source.Document, assume source.Assume) *proxy {
 			node = n
 		}
 	}
-	p.version = assume.Version("envoy", envoywords.Latest)
+	p.version = assume.For(d.File).Version("envoy", envoywords.Latest)
 	if v := node.Get(both("user_agent_build_version"), "version", both("major_number")); v.Exists() {
 		minor := node.Get(both("user_agent_build_version"), "version", both("minor_number"))
 		p.version = topology.Write(v.Text()+"."+minor.Text(), v.At())

@@ -36,7 +36,8 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	for _, group := range groups(docs) {
 		all, remarks := sections(group)
 		out.Remarks = append(out.Remarks, remarks...)
-		in := &instance{form: &out, version: assume.Version("haproxy", assumedVersion), service: group[0].Service("haproxy"),
+		in := &instance{form: &out, version: assume.For(group[0].File).Version("haproxy", assumedVersion),
+			service:  group[0].Service("haproxy"),
 			sections: all}
 		in.read()
 	}

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"slices"
 	"time"
 
 	"github.com/abate-go/abate/importer/envoywords"
@@ -11,7 +12,10 @@ import (
 // implicit adds what every sidecar of the mesh does although nobody wrote it: 2 retries of calls that have no route,
 // and, since 1.24, 2 retries towards its own application of requests that were never sent.
 func (r *reader) implicit(docs []source.Document) {
-	if len(docs) == 0 {
+	docs = slices.DeleteFunc(slices.Clone(docs), func(d source.Document) bool { // which only say where proxies are
+		return isAmbient(d.Root) || waypoint(d.Root)
+	})
+	if len(docs) == 0 || len(r.patterns()) == 0 {
 		return
 	}
 	at := docs[0].Root.At()

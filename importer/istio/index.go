@@ -23,7 +23,10 @@ func (r *reader) indexed() index {
 		name := resolve(rule.Spec.Get("host").Text(), rule.Namespace)
 		if strings.HasPrefix(name, "*") {
 			x.wide = append(x.wide, rule)
-		} else if _, taken := x.rules[name]; !taken {
+			continue
+		}
+		was, taken := x.rules[name]
+		if !taken || was.String() == rule.String() && !was.says() && rule.says() {
 			x.rules[name] = rule
 		}
 	}
@@ -54,6 +57,17 @@ func (r *reader) indexed() index {
 		}
 	}
 	return x
+}
+
+// says reports whether a DestinationRule says more than which subsets there are. Of two of one name, which are meant as
+// alternatives or to be applied one after the other, the one that does counts.
+func (v resource) says() bool {
+	for _, of := range append(v.Spec.Get("subsets").Items(), v.Spec) {
+		if of.Get("trafficPolicy").Get("outlierDetection|connectionPool").Exists() {
+			return true
+		}
+	}
+	return false
 }
 
 // services returns the services that a VirtualService stands for or sends requests to.
@@ -95,6 +109,9 @@ func (r *reader) gateway(named, namespace string) (g resource, found bool) {
 		space = namespace
 	}
 	if g, found = r.index.gateways[full(name, space)]; found {
+		return g, true
+	}
+	if g, found = r.index.gateways[full(name, "")]; found && slash { // as Helm renders it: applied wherever it is told
 		return g, true
 	}
 	return resource{source.Resource{Name: name, Namespace: space}}, false

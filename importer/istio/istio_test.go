@@ -2,6 +2,7 @@ package istio_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -398,6 +399,62 @@ func TestWhatDoesNothingIsRemarked(t *testing.T) {
 	if f := read(t, "", orders("    retries: {attempts: 3, retryOn: '5xx,503', perTryTimeout: 1s}\n    timeout: 4s"),
 		rule("{}")); len(f.Remarks) > 0 {
 		t.Errorf("a good file: %+v", f.Remarks)
+	}
+}
+
+func TestOfTwoRulesOfOneNameTheOneWithAPolicyCounts(t *testing.T) {
+	bare := strings.Replace(rule("{}"), "trafficPolicy: {}", "subsets: [{name: v1}]", 1)
+	policy := rule("{outlierDetection: {maxEjectionPercent: 100}}")
+	for _, texts := range [][]string{{bare, policy}, {policy, bare}} {
+		l := called(t, read(t, "", append([]string{orders("")}, texts...)...), topology.SidecarOut)
+		if got := l.Ejection.MaxShare.V; got != 1 {
+			t.Errorf("%q: %v", texts, got)
+		}
+	}
+}
+
+func TestARuleForTheEgressGatewayIsNoCallOfIt(t *testing.T) {
+	egress := strings.Replace(rule("{}"), "host: orders.shop", "host: istio-egressgateway.edge", 1)
+	if f := read(t, "", egress); len(f.Policies) != 2 { // of every sidecar
+		t.Errorf("%d policies, %+v", len(f.Policies), f.Policies[0].Callees)
+	}
+}
+
+// Without a sidecar, and without a waypoint, requests pass what knows no HTTP.
+func TestInAnAmbientNamespaceOnlyAWaypointCarriesOutRoutes(t *testing.T) {
+	const ambient = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n  labels:\n    " +
+		"istio.io/dataplane-mode: ambient\n"
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: orders, namespace: shop, labels: " +
+		"{istio.io/use-waypoint: w}}\n"
+	for _, c := range []struct {
+		texts []string
+		bare  bool
+	}{
+		{[]string{ambient}, true},
+		{[]string{ambient + "    istio.io/use-waypoint: none\n"}, true},
+		{[]string{ambient + "    istio.io/use-waypoint: w\n"}, false},
+		{[]string{ambient, service}, false},
+		{[]string{strings.Replace(ambient, "name: shop", "name: other", 1)}, false},
+		{nil, false},
+	} {
+		f := read(t, "", append([]string{orders("    retries: {attempts: 3}"), rule("{}")}, c.texts...)...)
+		said := slices.ContainsFunc(f.Remarks, func(r topology.Remark) bool { return r.Rule == "F602" })
+		if said != c.bare || (len(f.Policies) == 0) != c.bare {
+			t.Errorf("%q: remarks %+v, %d policies", c.texts, f.Remarks, len(f.Policies))
+		}
+	}
+	gate := strings.Replace(orders(""), "  http:", "  gateways: [public]\n  http:", 1)
+	if f := read(t, "", gate, ambient); len(f.Calls) != 1 || len(f.Remarks) != 0 {
+		t.Errorf("at a gateway: %d calls, %+v", len(f.Calls), f.Remarks)
+	}
+}
+
+// A chart that leaves the namespace out is installed into one that only the command line names.
+func TestAGatewayWithoutANamespaceIsInTheOneThatIsNamed(t *testing.T) {
+	const gateway = "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: public}\nspec: {}\n"
+	f := read(t, "", strings.Replace(orders(""), "  http:", "  gateways: [edge/public]\n  http:", 1), gateway)
+	for _, r := range f.Remarks {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -31,14 +31,16 @@ type reader struct {
 	rules    []resource // DestinationRules
 	gateways []resource
 	index    index
-	spaces   []string // namespaces that have resources of Istio
+	spaces   []string        // namespaces that have resources of Istio
+	ambient  map[string]bool // namespaces without sidecars
+	waypoint map[string]bool // namespaces of which at least a part has a waypoint
 	form     topology.Form
 	callers  map[string]int // gateways that are services, by name: their place among the form's
 }
 
 // Read returns what the documents, all of them recognised, say, and what Istio does besides.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
-	r := &reader{callers: map[string]int{}}
+	r := &reader{callers: map[string]int{}, ambient: map[string]bool{}, waypoint: map[string]bool{}}
 	for _, d := range docs {
 		r.sort(d)
 	}
@@ -65,6 +67,15 @@ func (r *reader) sort(d source.Document) {
 		return
 	}
 	res := resource{d.Resource()}
+	space := res.Namespace
+	if res.Kind == "Namespace" {
+		space = res.Name
+	}
+	r.waypoint[space] = r.waypoint[space] || waypoint(d.Root)
+	r.ambient[space] = r.ambient[space] || isAmbient(d.Root)
+	if !strings.HasPrefix(d.Root.Get("apiVersion").Text(), "networking.istio.io/") {
+		return
+	}
 	if !slices.Contains(r.spaces, res.Namespace) {
 		r.spaces = append(r.spaces, res.Namespace)
 	}
@@ -159,17 +170,22 @@ func (v resource) inMesh() bool {
 	return len(all) == 0 || slices.ContainsFunc(all, func(n source.Node) bool { return n.Text() == "mesh" })
 }
 
-// patterns returns a pattern for the services of each namespace that has resources of Istio; where files leave the
-// namespace out, one for all services.
+// bare reports whether nothing in a namespace carries out routes: it has no sidecars, and no waypoint.
+func (r *reader) bare(namespace string) bool { return r.ambient[namespace] && !r.waypoint[namespace] }
+
+// patterns returns a pattern for the services of each namespace that has resources of Istio and proxies; where files
+// leave the namespace out, one for all services.
 func (r *reader) patterns() []string {
 	var out []string
 	for _, s := range r.spaces {
 		if s == "" {
 			return []string{"*"}
 		}
-		out = append(out, "*."+s)
+		if !r.bare(s) {
+			out = append(out, "*."+s)
+		}
 	}
-	if len(out) == 0 {
+	if len(r.spaces) == 0 {
 		return []string{"*"}
 	}
 	return out

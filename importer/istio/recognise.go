@@ -20,7 +20,19 @@ func Recognise(d source.Document) bool {
 	if strings.HasPrefix(version, "networking.istio.io/") {
 		return true
 	}
-	return meshOf(d).Exists() || isInstallation(d.Root)
+	return meshOf(d).Exists() || isInstallation(d.Root) || isAmbient(d.Root) || waypoint(d.Root)
+}
+
+// isAmbient reports whether a document is a namespace whose pods have no sidecars.
+func isAmbient(root source.Node) bool {
+	return root.Get("kind").Text() == "Namespace" &&
+		root.Get("metadata", "labels", "istio.io/dataplane-mode").Text() == "ambient"
+}
+
+// waypoint reports whether requests for what a document names pass a waypoint.
+func waypoint(root source.Node) bool {
+	name := root.Get("metadata", "labels", "istio.io/use-waypoint").Text()
+	return name != "" && name != "none"
 }
 
 func isInstallation(root source.Node) bool {

@@ -180,7 +180,11 @@ func (r *reader) rulesAlone() {
 		r.checkRule(rule)
 		host := rule.Spec.Get("host")
 		name := resolve(host.Text(), rule.Namespace)
-		if name == "" || strings.Contains(name, "*") || source.Template(name) != "" || r.index.routed[name] {
+		if first, _, _ := strings.Cut(name, "."); first == "istio-egressgateway" {
+			continue // nobody calls it: routes of other hosts send requests there
+		}
+		if name == "" || strings.Contains(name, "*") || source.Template(name) != "" || r.index.routed[name] ||
+			r.bare(rule.Namespace) {
 			continue
 		}
 		l := r.layer(topology.SidecarOut, rule.String(), rule.At)

@@ -30,6 +30,11 @@ func (r *reader) service(v resource) {
 		return
 	}
 	r.checkGateways(v)
+	if v.inMesh() && r.bare(v.Namespace) {
+		r.remark("F602", v.At, v.String()+" waypoint", "namespace "+v.Namespace+" is ambient and no file has it use a "+
+			"waypoint, so nothing carries out these routes",
+			"label the namespace, or the services: istio.io/use-waypoint: NAME")
+	}
 	all := source.Node{}
 	for i, n := range v.Spec.Get("http").Items() {
 		if all.Exists() {
@@ -176,8 +181,8 @@ func (r *reader) emit(x route, to source.Node, l topology.Layer, mirror bool) {
 
 // forSidecars adds a policy for each host under which sidecars know the route.
 func (r *reader) forSidecars(x route, destination string, m match, l topology.Layer, mirror bool) {
-	if mirror {
-		return // whose copies these are is not known
+	if mirror || r.bare(x.of.Namespace) {
+		return // whose copies these are is not known; nothing carries out the route
 	}
 	callers := m.callers
 	if exported := x.of.Spec.Get("exportTo").Texts(); len(callers) == 0 && len(exported) == 1 && exported[0] == "." &&

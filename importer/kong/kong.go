@@ -27,7 +27,8 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	var out topology.Form
 	for i := range docs {
 		d := &docs[i]
-		k := &kong{root: d.Root, form: &out, service: d.Service("kong"), version: assume.Version("kong", assumedVersion)}
+		k := &kong{root: d.Root, form: &out, service: d.Service("kong"),
+			version: assume.For(d.File).Version("kong", assumedVersion)}
 		services := d.Root.Get("services").Items()
 		for _, s := range services {
 			k.callee(s)

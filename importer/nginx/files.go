@@ -135,7 +135,9 @@ func (f *files) expand(directives []*directive, within []string) []*directive {
 			continue
 		}
 		found := f.match(d.doc, pattern.text)
-		if len(found) == 0 && !f.elsewhere(pattern.text) {
+		// A ConfigMap has all of its files, and a pattern may match none.
+		matched := len(found) > 0 || f.elsewhere(pattern.text) || d.doc.Name != "" && strings.ContainsAny(pattern.text, "*?[")
+		if !matched {
 			f.remarks = append(f.remarks, topology.Remark{Rule: "F702", At: pattern.at, Subject: "include " + pattern.text,
 				Text: "none of the files that were given is " + pattern.text + ", which is included here",
 				Fix:  "give it too, or put it beside this file as it is on the machine"})

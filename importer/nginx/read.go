@@ -37,7 +37,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	f := newFiles(docs, assume.Given)
 	var out topology.Form
 	for _, group := range f.groups() {
-		in := &instance{files: f, form: &out, version: assume.Version("nginx", assumedVersion),
+		in := &instance{files: f, form: &out, version: assume.For(group[0].File).Version("nginx", assumedVersion),
 			service:     group[0].Service("nginx"),
 			statusWords: map[topology.Position]*words{}, named: map[string]bool{}}
 		var all []*directive

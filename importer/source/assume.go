@@ -1,6 +1,7 @@
 package source
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -17,9 +18,62 @@ type Assume struct {
 	Implementation string
 	// Images are the versions of products that tags of images name, by the same names as in Versions.
 	Images map[string]topology.Value[string]
+	// Built are the versions that files name which say how a program is built.
+	Built []Built
 	// Given are the names of all files of the audit, those of no known format too: what a file includes may be one that
 	// sets nothing.
 	Given []string
+	// Environments are the variables that workloads set, by their service's name without its namespace. Of one that two
+	// workloads of a service set differently, it is the words between commas that both have.
+	Environments map[string]map[string]string
+}
+
+// Built is the version of a product that a program is built with.
+type Built struct {
+	Product string
+	Folder  string // of the file that says so, or that a container has; what lies below, or is it, is the program's
+	Version topology.Value[string]
+	// Apart reports that a program's configuration may lie apart from what builds it, as for a config server. The version
+	// then holds for files elsewhere too, if no other is named.
+	Apart bool
+}
+
+// For returns what is assumed for one file: the versions of the build whose folder is nearest above it come before
+// those of images. Of a product of which one folder, or an image too, names another version, none counts.
+func (a Assume) For(file string) Assume {
+	const nowhere = "\x00"
+	none := topology.Value[string]{}
+	nearest := map[string]Built{}
+	for _, b := range a.Built {
+		above := b.Folder == "." || file == b.Folder || strings.HasPrefix(file, b.Folder+"/")
+		if !above && !b.Apart {
+			continue
+		}
+		if !above {
+			b.Folder = nowhere
+		}
+		was, again := nearest[b.Product]
+		switch {
+		case !again || was.Folder == nowhere && above || was.Folder == "." && above && b.Folder != ".",
+			was.Folder != "." && len(b.Folder) > len(was.Folder):
+			nearest[b.Product] = b
+		case was.Folder == b.Folder && was.Version.V != b.Version.V:
+			b.Version = none
+			nearest[b.Product] = b
+		}
+	}
+	images := map[string]topology.Value[string]{}
+	maps.Copy(images, a.Images)
+	for product, b := range nearest {
+		switch image, runs := images[product]; {
+		case b.Version.V == "" || runs && b.Folder == "." && image.V != b.Version.V:
+			delete(images, product)
+		default:
+			images[product] = b.Version
+		}
+	}
+	a.Images = images
+	return a
 }
 
 // Version returns the version of a product: as it was told, else that of the tag of an image, else latest, which is

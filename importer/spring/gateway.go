@@ -37,7 +37,7 @@ func (a *application) route(g, r *tree) bool {
 	if uri == nil {
 		return false
 	}
-	address, _ := resolve(uri.text)
+	address := a.address(uri.text)
 	scheme, rest, _ := strings.Cut(address, "://")
 	if scheme == "no" || strings.HasPrefix(address, "forward:") {
 		return false
@@ -51,6 +51,9 @@ func (a *application) route(g, r *tree) bool {
 		a.remark("F702", uri.here, name+" uri", "where "+uri.text+" leads could not be read",
 			"give the placeholder a default, or write a "+
 				"line under calls: for it")
+		return false
+	}
+	if to == "localhost-"+a.address("${server.port:}") { // its own pages
 		return false
 	}
 	call := topology.Call{From: a.service, To: to, At: r.at}

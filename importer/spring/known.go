@@ -36,6 +36,10 @@ var ofModule = []string{"instances", "configs", "tags", "enabled", "metrics", "r
 	"circuitBreakerAspectOrder",
 	"rateLimiterAspectOrder", "timeLimiterAspectOrder", "bulkheadAspectOrder"}
 
+// backends are the modules whose instances may stand under backends too. The time limiter and the rate limiter drop
+// that name.
+var backends = []string{"retry", "circuitbreaker", "bulkhead", "thread-pool-bulkhead"}
+
 // renamed are keys of resilience4j before 2.0, which later versions drop without a word.
 var renamed = map[string]string{
 	"backends":               "instances",

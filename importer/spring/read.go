@@ -26,6 +26,9 @@ func Recognise(d source.Document) bool {
 	if !d.Root.IsMap() {
 		return !d.Root.IsList() && keys.Match(d.Data)
 	}
+	if configFile.MatchString(path.Base(cmp.Or(d.Name, d.File))) && !d.Root.Get("apiVersion").Exists() {
+		return true // what others read out of it
+	}
 	for _, p := range d.Root.Pairs() {
 		if same(p.Key) == "resilience4j" && p.Value.IsMap() || strings.HasPrefix(p.Key, "resilience4j.") ||
 			strings.HasPrefix(p.Key, "spring.cloud.gateway") || strings.HasPrefix(p.Key, "spring.application.name") {
@@ -70,7 +73,12 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		if d := groups[key][0].doc; len(entries[d.File]) > 1 { // the files of a config server
 			named = stem(d)
 		}
-		read(&out, groups[key], named, assume)
+		d := groups[key][0].doc
+		shared := groups[path.Dir(d.File)+"\x00"+d.Owner+"\x00"]
+		if stem(d) == "" {
+			shared = nil
+		}
+		read(&out, groups[key], shared, named, assume)
 	}
 	seen := map[topology.Remark]bool{} // of default filters, which all routes have
 	out.Remarks = slices.DeleteFunc(out.Remarks, func(r topology.Remark) bool {
@@ -146,27 +154,61 @@ func active(expression string, profiles []string) bool {
 	return expression == ""
 }
 
-// read reads one application. It is called what it says itself, else named if that is not empty, else what its file is
-// called.
-func read(out *topology.Form, layers []layerOfConfig, named string, assume source.Assume) {
-	profiles := strings.FieldsFunc(assume.Versions["spring.profiles"], func(r rune) bool { return r == ',' || r == ' ' })
-	if len(profiles) == 0 {
-		for _, name := range production {
-			if slices.ContainsFunc(layers, func(l layerOfConfig) bool { return l.profile == name }) {
-				profiles = []string{name}
-				break
-			}
+// stages are names of profiles that stand for another place than production.
+var stages = []string{"dev", "development", "local", "test", "testing", "it", "ci", "qa", "uat", "stage", "staging",
+	"demo"}
+
+// activeOf returns the profiles that are active: as it was told, else that of production if there is one, and those
+// that the workloads of the application set. Beside production, those of other stages do not count.
+func activeOf(layers []layerOfConfig, env map[string]string, assume source.Assume) (profiles []string) {
+	words := func(text string) []string {
+		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	if profiles = words(assume.Versions["spring.profiles"]); len(profiles) > 0 {
+		return profiles
+	}
+	for _, name := range production {
+		if slices.ContainsFunc(layers, func(l layerOfConfig) bool { return l.profile == name }) {
+			profiles = []string{name}
+			break
 		}
 	}
-	slices.SortStableFunc(layers, func(a, b layerOfConfig) int { return rank(a) - rank(b) })
+	for _, name := range words(env["SPRING_PROFILES_ACTIVE"]) {
+		if len(profiles) == 0 || !slices.Contains(stages, name) {
+			profiles = append(profiles, name)
+		}
+	}
+	return profiles
+}
+
+// over puts the documents that count over one another. Those behind count more.
+func over(layers []layerOfConfig, counts func(layerOfConfig) bool) *tree {
 	root := &tree{}
 	for _, l := range layers {
-		if active(l.profile, profiles) {
+		if counts(l) {
 			l.over(root)
 		}
 	}
+	return root
+}
+
+// read reads one application. It is called what it says itself, else named if that is not empty, else what its file is
+// called. shared is what all applications of its folder read, as those of a config server do: it fills placeholders.
+func read(out *topology.Form, layers, shared []layerOfConfig, named string, assume source.Assume) {
+	layers, shared = sorted(layers), sorted(shared)
+	called := func(root *tree) string {
+		name, _ := resolve(root.value("spring.application.name"))
+		if name == "" || source.Template(name) != "" {
+			name = cmp.Or(named, layers[0].doc.Service("spring-application"))
+		}
+		return name
+	}
+	env := assume.Environments[strings.ToLower(called(over(layers, func(layerOfConfig) bool { return true })))]
+	profiles := activeOf(slices.Concat(layers, shared), env, assume)
+	counts := func(l layerOfConfig) bool { return active(l.profile, profiles) }
+	root := over(layers, counts)
 	for _, l := range layers {
-		if active(l.profile, profiles) {
+		if counts(l) {
 			continue
 		}
 		own := &tree{}
@@ -176,16 +218,18 @@ func read(out *topology.Form, layers []layerOfConfig, named string, assume sourc
 				Fix:  "tell which profiles are active: --assume spring.profiles=" + l.profile})
 		}
 	}
-	doc := layers[0].doc
-	name, _ := resolve(root.value("spring.application.name"))
-	if name == "" || source.Template(name) != "" {
-		name = cmp.Or(named, doc.Service("spring-application"))
-	}
-	a := &application{form: out, root: root, service: name, assume: assume, version: assume.Version("resilience4j",
-		assumedVersion)}
+	a := &application{form: out, root: root, shared: over(shared, counts), env: env, service: called(root),
+		assume: assume, version: assume.For(layers[0].doc.File).Version("resilience4j", assumedVersion)}
 	if a.resilience(); a.gateway() || root.value("spring.application.name") != "" || a.policies > 0 {
-		out.Services = append(out.Services, topology.Service{Name: name, At: doc.At(1, 0)})
+		out.Services = append(out.Services, topology.Service{Name: a.service, At: layers[0].doc.At(1, 0)})
 	}
+}
+
+// sorted returns the documents in the order in which they are put over one another.
+func sorted(layers []layerOfConfig) []layerOfConfig {
+	layers = slices.Clone(layers)
+	slices.SortStableFunc(layers, func(a, b layerOfConfig) int { return rank(a) - rank(b) })
+	return layers
 }
 
 // rank puts documents for profiles behind those for all, and the bootstrap before the application.
@@ -217,6 +261,8 @@ func (t *tree) speaks() bool {
 type application struct {
 	form     *topology.Form
 	root     *tree
+	shared   *tree             // what all applications of the folder read
+	env      map[string]string // what its workloads set
 	service  string
 	assume   source.Assume
 	version  topology.Value[string]

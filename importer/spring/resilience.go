@@ -37,17 +37,27 @@ func (a *application) resilience() {
 	a.feign(names)
 }
 
-// instances returns the instances of a module; before 2.0 they could stand under backends.
+// instances returns the instances of a module. Where both names have one of the same name, the one under instances
+// counts.
 func (a *application) instances(module string) []*tree {
 	m := a.root.get("resilience4j").kid(module)
 	var out []*tree
 	if i := m.kid("instances"); i != nil {
 		out = i.kids
 	}
-	if b := m.kid("backends"); b != nil && a.old() {
-		out = append(slices.Clone(out), b.kids...)
+	if b := m.kid("backends"); b != nil && a.takesBackends(module) {
+		out = slices.Clone(out)
+		for _, k := range b.kids {
+			if m.kid("instances").kid(k.name) == nil {
+				out = append(out, k)
+			}
+		}
 	}
 	return out
+}
+
+func (a *application) takesBackends(module string) bool {
+	return a.old() || slices.Contains(backends, module)
 }
 
 func (a *application) old() bool { return source.Before(a.version.V, "2.0") }
@@ -58,12 +68,12 @@ func (a *application) check(module string, m *tree) {
 		return
 	}
 	for _, k := range m.kids {
-		if !knows(ofModule, k.name) {
+		if !knows(ofModule, k.name) && !(same(k.name) == "backends" && a.takesBackends(module)) {
 			a.dead(module, "", k, ofModule)
 		}
 	}
-	for _, group := range []string{"instances", "configs"} {
-		if m.kid(group) == nil {
+	for _, group := range []string{"instances", "backends", "configs"} {
+		if m.kid(group) == nil || group == "backends" && !a.takesBackends(module) {
 			continue
 		}
 		for _, i := range m.kid(group).kids {
@@ -192,6 +202,9 @@ func (a *application) instance(name string) {
 	if retried {
 		l.At = s.at
 		a.retry(&s, &l)
+		if at, so := s.reactive(); so {
+			l.Cancels = topology.NotKnown[bool]("a reactive client stops when its caller leaves, if nobody blocks", at)
+		}
 	}
 	a.limit(&limiter, limited, retried, &l)
 	if l.At.IsZero() { // only a rate limiter
@@ -311,6 +324,19 @@ func (a *application) retry(s *setting, l *topology.Layer) {
 		return
 	}
 	a.repeat(s, l, topology.AllOutcomes(), tries, word, at)
+}
+
+// reactive reports whether the exceptions of an instance are those of a reactive client, and where.
+func (s *setting) reactive() (topology.Position, bool) {
+	for _, key := range []string{"retryExceptions", "ignoreExceptions"} {
+		t, _ := s.key(key)
+		for _, class := range t.words() {
+			if strings.Contains(class.text, ".reactive.") || strings.HasPrefix(class.text, "reactor.") {
+				return class.here, true
+			}
+		}
+	}
+	return topology.Position{}, false
 }
 
 // repeat adds a rule without the outcomes whose exceptions are ignored.

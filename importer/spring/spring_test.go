@@ -138,6 +138,28 @@ func TestPropertiesAreReadAsYAML(t *testing.T) {
 	}
 }
 
+// Spring's binder gives both names to one map; read with resilience4j 2.3.0.
+func TestInstancesMayStandUnderBackends(t *testing.T) {
+	f := read(t, nil, "a/application.properties", "resilience4j.retry.backends.a.max-attempts=2\n"+
+		"resilience4j.circuitbreaker.backends.a.wait-duration-in-open-state=20s\n"+
+		"resilience4j.retry.backends.b.max-attempts=7\nresilience4j.retry.instances.b.max-attempts=4\n"+
+		"resilience4j.retry.backends.a.max-attemps=9\n"+
+		"resilience4j.timelimiter.backends.a.timeout-duration=9s\n")
+	a, b := policy(t, f, "a"), policy(t, f, "b")
+	if n := a.Tries(topology.S503, topology.Safe).N; n != 2 || a.Breaker.OpenFor.V != 20*time.Second {
+		t.Errorf("a: %d tries, open for %s", n, a.Breaker.OpenFor)
+	}
+	if n := b.Tries(topology.S503, topology.Safe).N; n != 4 {
+		t.Errorf("b: %d tries", n)
+	}
+	if !a.PerTry.IsUnknown() {
+		t.Errorf("a time limiter has no backends: %s", a.PerTry)
+	}
+	if len(f.Remarks) != 2 || !strings.Contains(f.Remarks[0].Fix+f.Remarks[1].Fix, "maxAttempts") {
+		t.Errorf("%+v", f.Remarks)
+	}
+}
+
 func TestProfilesLieOverTheRest(t *testing.T) {
 	files := []string{"c/application-prod.yml", "resilience4j.retry.instances.a.maxAttempts: 5\n",
 		"c/application.yml", "resilience4j.retry.instances.a: {maxAttempts: 2, waitDuration: " +
@@ -160,16 +182,16 @@ func TestProfilesLieOverTheRest(t *testing.T) {
 }
 
 func TestDeadKeysAreRemarked(t *testing.T) {
-	const conf = "resilience4j.retry:\n  instances:\n    a:\n      maxRetryAttempts: 9\n      waitDuraton: 1s\n  " +
-		"backends: {}\n"
+	const conf = "resilience4j.retry:\n  instances:\n    a:\n      maxRetryAttempts: 9\n      waitDuraton: 1s\n" +
+		"resilience4j.timelimiter:\n  backends: {}\n"
 	f := read(t, nil, "a/application.yml", conf)
 	var got []string
 	for _, r := range f.Remarks {
 		got = append(got, r.Rule+" "+r.At.String()+" "+r.Fix)
 	}
-	want := []string{"F601 a/application.yml:6:3 write instances, which is its name since resilience4j 2.0",
-		"F601 a/application.yml:4:7 write maxAttempts, which is its name since resilience4j 2.0",
-		"F601 a/application.yml:5:7 did you mean waitDuration?"}
+	want := []string{"F601 a/application.yml:4:7 write maxAttempts, which is its name since resilience4j 2.0",
+		"F601 a/application.yml:5:7 did you mean waitDuration?",
+		"F601 a/application.yml:7:3 write instances, which is its name since resilience4j 2.0"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %s", strings.Join(got, "\n"))
 	}

@@ -46,6 +46,36 @@ func resolve(text string) (string, bool) {
 	return text, found
 }
 
+// address puts into the placeholders of an address what the workloads of the application set, what its files say, or
+// else the default.
+func (a *application) address(text string) string {
+	const longest = 4096
+	for range 10 {
+		start := strings.LastIndex(text, "${")
+		length := strings.IndexByte(text[max(start, 0):], '}')
+		if start < 0 || length < 0 || len(text) > longest {
+			break
+		}
+		key, value, has := strings.Cut(text[start+2:start+length], ":")
+		for _, v := range []string{a.env[key], a.env[variable(key)], a.root.value(key), a.shared.value(key)} {
+			if v != "" {
+				value, has = v, true
+				break
+			}
+		}
+		if !has {
+			break
+		}
+		text = text[:start] + value + text[start+length+1:]
+	}
+	return text
+}
+
+// variable returns the variable of the environment that sets a key: app.auth-server is APP_AUTHSERVER.
+func variable(key string) string {
+	return strings.ToUpper(strings.NewReplacer(".", "_", "-", "").Replace(key))
+}
+
 // duration reads a duration as Spring does: 500ms, 1s, 2m, PT1.5S, or a number of milliseconds.
 func duration(word string) (time.Duration, error) {
 	word = strings.TrimSpace(word)

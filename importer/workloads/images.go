@@ -25,20 +25,14 @@ var tagged = regexp.MustCompile(`^v?(\d+\.\d+(?:\.\d+)?)(?:[-+].*)?$`)
 func Images(docs []source.Document) map[string]topology.Value[string] {
 	found, twice := map[string]topology.Value[string]{}, map[string]bool{}
 	add := func(image source.Node) {
-		name, tag, _ := strings.Cut(path.Base(image.Text()), ":")
-		tag, _, _ = strings.Cut(tag, "@")
-		product, known := products[name]
-		if !known {
-			product, known = products[path.Join(path.Base(path.Dir(image.Text())), name)]
-		}
-		m := tagged.FindStringSubmatch(tag)
-		if !known || m == nil {
+		product, version, ok := Tagged(image.Text())
+		if !ok {
 			return
 		}
-		if was, ok := found[product]; ok && was.V != m[1] {
+		if was, ok := found[product]; ok && was.V != version {
 			twice[product] = true
 		}
-		found[product] = topology.Write(m[1], image.At())
+		found[product] = topology.Write(version, image.At())
 	}
 	for _, d := range docs {
 		if isWorkload(d.Root) {
@@ -56,4 +50,19 @@ func Images(docs []source.Document) map[string]topology.Value[string] {
 		delete(found, product)
 	}
 	return found
+}
+
+// Tagged returns the product that an image holds and the version that its tag names, and whether both are known.
+func Tagged(image string) (product, version string, ok bool) {
+	name, tag, _ := strings.Cut(path.Base(image), ":")
+	tag, _, _ = strings.Cut(tag, "@")
+	product, known := products[name]
+	if !known {
+		product, known = products[path.Join(path.Base(path.Dir(image)), name)]
+	}
+	m := tagged.FindStringSubmatch(tag)
+	if !known || m == nil {
+		return "", "", false
+	}
+	return product, m[1], true
 }

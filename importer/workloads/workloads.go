@@ -24,11 +24,21 @@ func isService(n source.Node) bool {
 
 func isWorkload(n source.Node) bool { return kinds[n.Get("kind").Text()] && n.Get("metadata").IsMap() }
 
-// isCompose tells a compose file from other files with services: each of its services has an image or a build.
+// laid are the keys of a service of a compose file that is laid over another one, which has the images.
+var laid = []string{"environment", "env_file", "ports", "expose", "volumes", "command", "entrypoint", "depends_on",
+	"deploy", "labels", "networks", "network_mode", "restart", "healthcheck", "container_name", "profiles", "logging",
+	"configs", "secrets", "hostname", "user", "working_dir", "extra_hosts", "links", "platform", "mem_limit"}
+
+// isCompose tells a compose file from other files with services: each of its services has an image or a build, or
+// nothing that a compose file does not have.
 func isCompose(n source.Node) bool {
 	pairs := n.Get("services").Pairs()
 	for _, p := range pairs {
-		if !p.Value.Get("image").Exists() && !p.Value.Get("build").Exists() && !p.Value.Get("extends").Exists() {
+		if p.Value.Get("image|build|extends").Exists() {
+			continue
+		}
+		keys := p.Value.Pairs()
+		if len(keys) == 0 || slices.ContainsFunc(keys, func(k source.Pair) bool { return !slices.Contains(laid, k.Key) }) {
 			return false
 		}
 	}

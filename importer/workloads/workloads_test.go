@@ -1,6 +1,7 @@
 package workloads_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -95,6 +96,14 @@ func TestComposeFilesAreServicesAndTheirAddressesCalls(t *testing.T) {
 	}
 }
 
+func TestAComposeFileThatIsLaidOverAnotherIsRead(t *testing.T) {
+	_, services, calls := read(t, "services:\n  front:\n    environment: [API_URL=http://api]\n    ports: ['80:80']\n"+
+		"  db:\n    image: postgres\n")
+	if want := []string{"front>api f.yaml:3:19"}; !slices.Equal(calls, want) || services["db"] != " database" {
+		t.Errorf("calls %q, want %q, services %q", calls, want, services)
+	}
+}
+
 func TestWhereSpansAndMetricsAreSentIsNoCall(t *testing.T) {
 	_, _, calls := read(t, `services:
   front:
@@ -105,10 +114,12 @@ func TestWhereSpansAndMetricsAreSentIsNoCall(t *testing.T) {
       SPANS_URL: http://spans:4318/v1/traces
       COLLECTOR_ADDR: collector:4317
       ZIPKIN_URL: http://zipkin:9411
+      SWAGGER_API_GATEWAY_URL: http://gateway/docs
+      SeqServerUrl: http://seq
       JAEGER_QUERY_URL: http://jaeger:16686
       HOTEL_URL: http://hotel
 `)
-	if want := []string{"front>jaeger f.yaml:10:25", "front>hotel f.yaml:11:18"}; !slices.Equal(calls, want) {
+	if want := []string{"front>jaeger f.yaml:12:25", "front>hotel f.yaml:13:18"}; !slices.Equal(calls, want) {
 		t.Errorf("calls %q, want %q", calls, want)
 	}
 }
@@ -147,4 +158,29 @@ func FuzzReadNeverPanics(f *testing.F) {
 		workloads.Read(docs, source.Assume{})
 		workloads.Mounts(docs)
 	})
+}
+
+func TestEnvironmentsAreWhatAllWorkloadsOfAServiceSet(t *testing.T) {
+	docs, _ := source.YAML("f", []byte(`services:
+  Orders: {image: a, environment: [PROFILES=docker, URL=http://a, SECRET=$X, SAME=1]}
+  bills: {image: b, environment: {PROFILES: dev}}
+---
+services:
+  orders: {image: a, environment: {PROFILES: "docker,prod", URL: http://b, SAME: 1}}
+---
+kind: Deployment
+metadata: {name: orders, namespace: shop}
+spec: {template: {spec: {containers: [{env: [{name: PROFILES, value: "prod,docker"}]}]}}}
+`))
+	got := workloads.Environments(docs)
+	want := map[string]map[string]string{"orders": {"PROFILES": "docker", "URL": "", "SAME": "1"},
+		"bills": {"PROFILES": "dev"}}
+	for service, env := range want {
+		if !maps.Equal(got[service], env) {
+			t.Errorf("%s: %v, want %v", service, got[service], env)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%v", got)
+	}
 }
