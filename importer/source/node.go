@@ -106,7 +106,10 @@ func (n Node) Get(path ...string) Node {
 	return n
 }
 
-func (n Node) child(key string) Node {
+func (n Node) child(key string) Node { return n.childOf(key, nil) }
+
+// childOf looks in what a "<<" takes in too, in each mapping once: those in each other have as many ways as there are.
+func (n Node) childOf(key string, seen map[*yaml.Node]bool) Node {
 	if n.large() {
 		for _, p := range n.Pairs() {
 			if p.Key == key {
@@ -125,23 +128,33 @@ func (n Node) child(key string) Node {
 		}
 	}
 	for i := 0; i+1 < len(y.Content); i += 2 {
-		if y.Content[i].Tag == "!!merge" {
-			for _, m := range merged(n.in(y.Content[i+1])) {
-				if found := m.child(key); found.Written() {
-					return found
-				}
+		if y.Content[i].Tag != "!!merge" {
+			continue
+		}
+		if seen == nil {
+			seen = map[*yaml.Node]bool{y: true}
+		}
+		for _, m := range merged(n.in(y.Content[i+1]), seen) {
+			if found := m.childOf(key, seen); found.Written() {
+				return found
 			}
 		}
 	}
 	return Node{}
 }
 
-// merged returns the mappings that a "<<" takes in.
-func merged(n Node) []Node {
-	if n.IsMap() {
-		return []Node{n}
+// merged returns the mappings that a "<<" takes in and that were not seen before, and counts them as seen.
+func merged(n Node, seen map[*yaml.Node]bool) []Node {
+	all := []Node{n}
+	if !n.IsMap() {
+		all = n.Items()
 	}
-	return n.Items()
+	return slices.DeleteFunc(all, func(m Node) bool {
+		y := m.resolved()
+		was := seen[y]
+		seen[y] = true
+		return was
+	})
 }
 
 // IsMap reports whether the node is a mapping.
@@ -182,8 +195,11 @@ func (n Node) List() []Node {
 	return nil
 }
 
-// Pairs returns the entries of a mapping in the order of the file, and nothing for other nodes.
-func (n Node) Pairs() []Pair {
+// Pairs returns the entries of a mapping in the order of the file, and nothing for other nodes. Of a mapping that is
+// merged in by several ways it has the entries once.
+func (n Node) Pairs() []Pair { return n.pairs(nil) }
+
+func (n Node) pairs(seen map[*yaml.Node]bool) []Pair {
 	y := n.resolved()
 	if y == nil || y.Kind != yaml.MappingNode {
 		return nil
@@ -199,10 +215,11 @@ func (n Node) Pairs() []Pair {
 	pairs := make([]Pair, 0, len(y.Content)/2)
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		if y.Content[i].Tag == "!!merge" {
-			for _, m := range merged(n.in(y.Content[i+1])) {
-				if m.y != n.y {
-					pairs = append(pairs, m.Pairs()...)
-				}
+			if seen == nil {
+				seen = map[*yaml.Node]bool{y: true}
+			}
+			for _, m := range merged(n.in(y.Content[i+1]), seen) {
+				pairs = append(pairs, m.pairs(seen)...)
 			}
 			continue
 		}
