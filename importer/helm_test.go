@@ -73,3 +73,14 @@ func TestANameThatLeadsTooDeepIsLeftAndCostsNothing(t *testing.T) {
 		t.Errorf("%v allocations for a name of 20,000 words, %v for one of 99", many, few)
 	}
 }
+
+func FuzzReleasesAreReadWithoutAPanic(f *testing.F) {
+	f.Add("meshConfig.a[0].b", `"{a,b}"`, "rootNamespace: &a {x: 1}")
+	f.Add(`meshConfig.a\\.b[3][2]`, "null", "a: &a [1]\n  b: {<<: {c: 1}}")
+	f.Fuzz(func(_ *testing.T, name, value, values string) {
+		importer.Read([]importer.File{{Name: "a.tf", Data: []byte("resource \"helm_release\" \"a\" {\n  values = [<<E\n" +
+			"meshConfig:\n  " + values + "\nE\n  ]\n  set {\n    name = \"" + name + "\"\n    value = " + value + "\n  }\n" +
+			"  set {\n    name = \"meshConfig.defaultHttpRetryPolicy.attempts\"\n    value = 3\n  }\n}\n")}},
+			source.Assume{})
+	})
+}

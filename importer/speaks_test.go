@@ -57,7 +57,10 @@ func TestFilesSayWhetherAServiceSpeaksGRPC(t *testing.T) {
 		{"grpc", "d.yaml\nkind: Deployment\napiVersion: apps/v1\nmetadata: {name: orders}\nspec:\n  template:\n" +
 			"    metadata: {annotations: {dapr.io/app-protocol: grpc}}\n"},
 		{"grpc (k.yaml:6:34)", kubernetes("{port: 80, targetPort: grpc}")},
-		{"http (k.yaml:6:18)", kubernetes("{name: http, targetPort: grpc}")},
+		{"grpc (k.yaml:6:36)", kubernetes("{name: http, targetPort: grpc}")},
+		{"grpc (k.yaml:6:18)", kubernetes("{name: grpc, appProtocol: tcp}")},
+		{"grpc (k.yaml:6:18)", kubernetes("{name: grpc, appProtocol: https}")},
+		{"grpc (k.yaml:6:18)", kubernetes("{name: http-grpc}")},
 		{"grpc (d.yaml:3:46)", pod("ports: [{name: grpc, containerPort: 1}]")},
 		{"grpc (d.yaml:3:54)", pod("readinessProbe: {grpc: {port: 1}}")},
 		{assumed, pod("ports: [{name: web, containerPort: 1}], readinessProbe: {httpGet: {port: 1}}")},

@@ -24,6 +24,8 @@ func TestWhatAServiceSpeaksIsWhatFilesSayOfItOrHTTP(t *testing.T) {
 		call(`product: linkerd, repeats: [{on: ["503", UNAVAILABLE], tries: 3}]`): "grpc (inherited",
 		call("product: grpc"):                                                     "grpc (inherited",
 		call("product: envoy, match: {other: \"header x, gRPC\"}"):                "grpc (inherited",
+		call("product: grpc") + service("speaks: http"):                           "grpc (inherited",
+		call("product: envoy, match: {other: gRPC}") + service("speaks: http"):    "grpc (inherited",
 		call("speaks: grpc"):                                                      "grpc (t.yaml",
 		call("speaks: http") + service("speaks: grpc"):                            "grpc (t.yaml",
 		call("speaks: grpc") + service("speaks: http"):                            "grpc (t.yaml",
