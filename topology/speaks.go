@@ -55,6 +55,9 @@ func (j *joining) speak() {
 		if s.Speaks.IsZero() || s.Speaks.Origin == Assumed {
 			s.speak(means[s.Name])
 		}
+		if j.out.Protos && s.Speaks.Origin == Assumed && !s.Codes() && !s.Database { // by an earlier audit without them
+			s.Speaks = Value[string]{}
+		}
 		switch {
 		case !s.Speaks.IsZero():
 		case s.Database:
