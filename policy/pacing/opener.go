@@ -76,6 +76,7 @@ type Opener struct {
 	need    bool          // somebody who has waited for long since then has asked in this round
 	whole   int           // rounds from the next on that last as long as they should, whoever waits
 	usual   time.Duration // what a success takes, smoothed, since the last outage; 0 until there was one
+	first   bool          // what is usual is known of attempts that began in the last outage only
 	proven  time.Duration // when the last success arrived, long ago if there was none
 }
 
@@ -183,9 +184,13 @@ func (o *Opener) opened(now, took time.Duration) {
 		o.usual = 0
 	}
 	slow := o.usual > 0 && took > slowly*o.usual+shortest
-	if o.usual == 0 || o.usual > slowly*took+shortest { // what is sent into an outage may wait for its end
+	// What was sent into an outage may have waited for its end, which takes far longer. The first that was sent after it
+	// has not. Later ones are no measure: of some that take long and some that do not, the former are not slow.
+	after := !o.failing && minus(now, took) >= o.back
+	if o.usual == 0 || after && o.first && o.usual > slowly*took+firstRound {
 		o.usual = max(took, 1)
 	}
+	o.first = o.first && !after || o.failing
 	o.usual += (took - o.usual) / 8
 	if o.failing {
 		o.failing, o.limit, o.waited, o.whole, o.back, o.need = false, 1, now, 0, now, false
@@ -246,7 +251,7 @@ func (o *Opener) Restart(now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.steers || o.failing {
-		o.steers, o.failing, o.limit, o.waited, o.whole = true, false, 1, now, 0
+		o.steers, o.failing, o.limit, o.waited, o.whole, o.back, o.need = true, false, 1, now, 0, now, false
 		o.begin(now, longestFailing, 0)
 	}
 }

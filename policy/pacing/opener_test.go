@@ -213,6 +213,23 @@ func TestAFirstSuccessThatWaitedForTheServerDoesNotHideAnOverload(t *testing.T) 
 	}
 }
 
+// Handshakes may take a millisecond or thirty, by where the server's certificate, the session or the replica is. That is
+// noise, and no overload.
+func TestThatSomeOpeningsAreQuickDoesNotMakeTheOthersSlow(t *testing.T) {
+	o := back(t)
+	n := 0
+	for now := 2*s + 760*ms; now < 3200*ms; now += 10 * ms {
+		for o.Enter(now, 0, middle, false) == 0 {
+			took := []time.Duration{ms, 30 * ms}[n%2]
+			o.Leave(now+took, now, pacing.Opened)
+			n++
+		}
+	}
+	if n < 2+4+8 {
+		t.Errorf("%d begin in 440 ms, want 2, 4, 8 and more", n)
+	}
+}
+
 func TestARefusalHalvesAndAFailureLeavesOne(t *testing.T) {
 	o := pacing.NewOpener()
 	begins(o, 0, 16)
@@ -286,6 +303,23 @@ func TestWhatIsClosedByHandComesBackInRounds(t *testing.T) {
 	o.Restart(0)
 	if n := begins(o, 0, 100); n != 1 {
 		t.Errorf("%d begin at once", n)
+	}
+}
+
+// Who waited before it has not waited since, and does not need the next round yet.
+func TestWhatIsClosedByHandHasAWholeFirstRoundToo(t *testing.T) {
+	o := pacing.NewOpener()
+	o.Leave(0, 0, pacing.Failed)
+	o.Restart(10 * s)
+	n := 0
+	for now := 10 * s; now < 10*s+740*ms; now += 10 * ms {
+		if o.Enter(now, 9*s, middle, false) == 0 {
+			o.Leave(now+ms, now, pacing.Opened)
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d begin in most of a second after it, want 1", n)
 	}
 }
 
