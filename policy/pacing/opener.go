@@ -70,6 +70,7 @@ type Opener struct {
 	round   time.Duration // how long one lasts, before jitter
 	from    time.Duration // when the current one began
 	until   time.Duration // when it ends; from if that is not drawn yet
+	sent    time.Duration // when the last attempt began
 	cut     time.Duration // attempts that began before are part of a failure that is known already
 	waited  time.Duration // when somebody last had to wait
 	back    time.Duration // when the last outage ended
@@ -102,7 +103,7 @@ func (o *Opener) Enter(now, since time.Duration, draw uint64, probe bool) (wait 
 		o.waited = now
 		return o.again(now, since, draw)
 	}
-	o.out++
+	o.out, o.sent = o.out+1, now
 	return 0
 }
 
@@ -159,6 +160,9 @@ func (o *Opener) again(now, since time.Duration, draw uint64) time.Duration {
 			due = min(due, long)
 		}
 		return max(due-now, 0) + time.Duration(float64(soon)*unit(draw)) + 1
+	}
+	if long := minus(now, o.sent); long > longestFailing/2 { // what is on its way may hang
+		soon = max(soon, min(long/8, firstRound))
 	}
 	return max(time.Duration(float64(soon)*(0.5+unit(draw))), time.Millisecond)
 }

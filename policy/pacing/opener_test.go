@@ -2,6 +2,7 @@ package pacing_test
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -320,6 +321,34 @@ func TestWhatIsClosedByHandHasAWholeFirstRoundToo(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d begin in most of a second after it, want 1", n)
+	}
+}
+
+// Two that are on their way hang. Nothing is gained by asking every few milliseconds until somebody gives up.
+func TestWhoWaitsForAttemptsThatHangAsksSeldom(t *testing.T) {
+	o, r := back(t), rand.New(rand.NewPCG(1, 2))
+	next := make([]time.Duration, 100)
+	for i := range next {
+		next[i] = 2*s + time.Duration(i)*ms
+	}
+	asked := 0
+	for now := 2 * s; now < 6*s; now += ms {
+		for i := range next {
+			if next[i] > now {
+				continue
+			}
+			if wait := o.Enter(now, 2*s, r.Uint64(), false); wait > 0 {
+				next[i] = now + wait
+			} else {
+				next[i] = time.Hour
+			}
+			if now >= 5*s {
+				asked++
+			}
+		}
+	}
+	if asked > 2000 {
+		t.Errorf("a hundred callers ask %d times in the fourth second, want at most 20 times each", asked)
 	}
 }
 
