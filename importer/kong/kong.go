@@ -85,8 +85,10 @@ func (k *kong) callee(s source.Node) {
 			{After: topology.ResetUnsent, Gives: topology.S502}, {After: topology.ResetSent, Gives: topology.S502},
 			{After: topology.Hang, Gives: topology.S504}},
 	}
-	if is := s.Get("protocol"); strings.HasPrefix(is.Text()+address, "grpc") {
-		l.Speaks = topology.Write(topology.SpeaksGRPC, is.At())
+	for _, is := range []source.Node{s.Get("protocol"), s.Get("url")} {
+		if scheme, _, _ := strings.Cut(is.Text(), "://"); scheme == "grpc" || scheme == "grpcs" {
+			l.Speaks = topology.Write(topology.SpeaksGRPC, is.At())
+		}
 	}
 	l.Match = match(s)
 	to, aliases, several := k.behind(host, &l)
