@@ -30,6 +30,8 @@ func (r *run) taken(hops []Hop) bool {
 func takenForHTTP(s *topology.Service) bool { return s.Speaks.Origin == topology.Assumed && !s.Codes() }
 
 func repeatsCodes(c *topology.Call) bool {
-	code := func(rep topology.Repeat) bool { return slices.ContainsFunc(rep.On, topology.Outcome.GRPC) }
+	code := func(rep topology.Repeat) bool {
+		return rep.Tries.Or(topology.Unbounded) > 1 && slices.ContainsFunc(rep.On, topology.Outcome.GRPC)
+	}
 	return slices.ContainsFunc(c.Layers, func(l topology.Layer) bool { return slices.ContainsFunc(l.Repeats, code) })
 }

@@ -208,7 +208,8 @@ type step struct {
 	index int
 }
 
-// steps reads a name as Helm does: a.b[0].c, where \. is a dot of a key. It is empty for what is no name, or leads too deep.
+// steps reads a name as Helm does: a.b[0].c, where \. is a dot of a key. It is empty for what is no name, or leads
+// too deep.
 func steps(name string) []step {
 	var all []step
 	for _, word := range split(name, '.') {

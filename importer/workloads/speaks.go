@@ -11,7 +11,8 @@ import (
 
 // spoken returns what a Service of Kubernetes says of its ports: their appProtocol, their names as meshes read them
 // ("grpc-orders"), or the annotations of Contour and Kuma. HTTP/2 without TLS (h2c) is taken for gRPC, which is why
-// people write it. A Service speaks HTTP if all its ports do, or are for metrics; of a port that says both, gRPC counts.
+// people write it. A Service speaks HTTP if all its ports do, or are for metrics; of a port that says
+// both, gRPC counts.
 func spoken(n source.Node) (v topology.Value[string]) {
 	for _, p := range n.Get("metadata", "annotations").Pairs() {
 		switch kind := path.Base(p.Key); {
@@ -52,7 +53,8 @@ func protocol(word string) string {
 	words := strings.Split(path.Base(strings.ToLower(word)), "-")
 	word = words[0]
 	switch {
-	case slices.Contains(words, "grpc"), slices.Contains(words, "grpcs"), slices.Contains([]string{"grpc", "grpcs", "h2c", "http2", "h2"}, word):
+	case slices.Contains(words, "grpc"), slices.Contains(words, "grpcs"),
+		slices.Contains([]string{"grpc", "grpcs", "h2c", "http2", "h2"}, word):
 		return topology.SpeaksGRPC
 	case word == "http" || word == "https":
 		return topology.SpeaksHTTP

@@ -214,8 +214,8 @@ func TestAFirstSuccessThatWaitedForTheServerDoesNotHideAnOverload(t *testing.T) 
 	}
 }
 
-// Handshakes may take a millisecond or thirty, by where the server's certificate, the session or the replica is. That is
-// noise, and no overload.
+// Handshakes may take a millisecond or thirty, by where the server's certificate, the session or the replica is. That
+// is noise, and no overload.
 func TestThatSomeOpeningsAreQuickDoesNotMakeTheOthersSlow(t *testing.T) {
 	o := back(t)
 	n := 0
