@@ -25,7 +25,7 @@ func HelmValues(release Node) (values Node, rest []Node, ok bool) {
 	if len(sets) == 0 {
 		return Node{}, nil, false
 	}
-	h := &helm{left: mostHelm, keys: map[*yaml.Node]map[string]int{}}
+	h := &helm{keyed: keyed{}, left: mostHelm}
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for _, n := range release.Get("values").List() {
 		inner, remarks := Inside(n)
@@ -47,45 +47,8 @@ func HelmValues(release Node) (values Node, rest []Node, ok bool) {
 
 // helm puts values together.
 type helm struct {
-	left int                           // nodes that there may still be
-	keys map[*yaml.Node]map[string]int // where the keys of large mappings stand
-}
-
-// fewKeys is how many keys a mapping has at most that is searched from the front.
-const fewKeys = 16
-
-// indexOf is where a key stands in a mapping, to which only put adds; negative if it is not there.
-func (h *helm) indexOf(mapping *yaml.Node, key string) int {
-	if len(mapping.Content) <= 2*fewKeys {
-		return indexOf(mapping, key)
-	}
-	known := h.keys[mapping]
-	if known == nil {
-		known = map[string]int{}
-		for i := 0; i+1 < len(mapping.Content); i += 2 {
-			known[mapping.Content[i].Value] = i
-		}
-		h.keys[mapping] = known
-	}
-	if i, ok := known[key]; ok {
-		return i
-	}
-	return -1
-}
-
-// put sets a key of a mapping, and returns where it stands.
-func (h *helm) put(into, key, value *yaml.Node) int {
-	i := h.indexOf(into, key.Value)
-	if i >= 0 {
-		into.Content[i], into.Content[i+1] = key, value
-		return i
-	}
-	i = len(into.Content)
-	into.Content = append(into.Content, key, value)
-	if known := h.keys[into]; known != nil {
-		known[key.Value] = i
-	}
-	return i
+	keyed
+	left int // nodes that there may still be
 }
 
 // copy returns a node whose places are those in the file. Of what would be too large it returns a part.
