@@ -301,3 +301,23 @@ func TestAFixThatChangesNothingSaysWhy(t *testing.T) {
 		}
 	}
 }
+
+// Of a service that speaks gRPC the number would be 30, and no finding says what the first line rests on.
+func TestTheTextSaysThatCodesOfGRPCAreNotCountedAlsoWhereNoFindingDoes(t *testing.T) {
+	const form = `services: [{name: a, rate: 1}, {name: b}]
+calls:
+- {from: a, to: b, unsafe: false, layers: [{kind: sidecar-out, product: istio, overall: 1s, repeats: [
+   {on: [refused, "503"], tries: 2}, {on: [UNAVAILABLE], tries: 30, pause: 10ms}]}]}
+`
+	const rests = "These rest on: services of which no file says that they speak gRPC do not"
+	for text, want := range map[string]bool{form: true,
+		strings.Replace(form, "{name: b}", "{name: b, speaks: http}", 1):                   false,
+		strings.Replace(form, "{name: b}", "{name: b, speaks: grpc}", 1):                   false,
+		strings.NewReplacer("tries: 2", "tries: 1", "tries: 30", "tries: 1").Replace(form): false} {
+		var b bytes.Buffer
+		err := audit.Text(&b, audit.Run(file(text), audit.Options{}), audit.TextOptions{})
+		if err != nil || strings.Contains(b.String(), rests) != want {
+			t.Errorf("it is said: %v, want %v (%v)\n%s", !want, want, err, &b)
+		}
+	}
+}

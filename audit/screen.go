@@ -74,6 +74,9 @@ func (d detail) write(r *Result) string {
 	hidden := 0
 	seen, more := map[string]int{}, map[string]int{}
 	var rules, assumed []string
+	if lint.Taken(r.Form) { // which the first line rests on, also where no finding does
+		assumed = append(assumed, lint.OnlyHTTP)
+	}
 	for _, f := range r.Findings {
 		if !d.accepted && (f.State != New || f.Severity == lint.Note) {
 			hidden++
@@ -96,7 +99,7 @@ func (d detail) write(r *Result) string {
 	if len(assumed) > 0 && d.assumed {
 		fmt.Fprintf(&b, "These rest on: %s.\n", strings.Join(assumed, "; "))
 	}
-	if len(r.Findings) > 0 {
+	if len(r.Findings) > 0 || b.Len() > 0 {
 		b.WriteByte('\n')
 	}
 	return b.String()

@@ -31,6 +31,10 @@ func TestWhatAReleaseOfHelmSetsCountsBeforeItsValues(t *testing.T) {
 		{"a name that only Terraform knows", release(set("${var.n}", "6")), "5 (a.tf:10:25)"},
 		{"what is no name", release(set("spec.http[x].retries.attempts", "6")), "5 (a.tf:10:25)"},
 		{"another value", release(set(`metadata.labels.a\\.b/c`, `"x"`)), "5 (a.tf:10:25)"},
+		{"a key with brackets", release(set(`spec.http\\[0].retries.attempts`, "6")), "5 (a.tf:10:25)"},
+		{"a text with an escape",
+			release(`  set { name = "` + retries + `attempts", value = "\\6", type = "string" }` + "\n"),
+			"7 (a.tf:13:57)"},
 		{"a value that is no mapping", release(set("kind.of", "6")), "5 (a.tf:10:25)"},
 		{"an index beyond all", release(set("spec.http[1001]", "6")), "5 (a.tf:10:25)"},
 		{"later values", "resource \"helm_release\" \"web\" {\n  values = [<<YAML\n" + virtualService + "YAML\n  , <<YAML\n" +
@@ -57,4 +61,27 @@ func TestWhatAReleaseOfHelmSetsCountsBeforeItsValues(t *testing.T) {
 			t.Errorf("%s: %s, want %s\n%s\n%v", c.what, text, c.want, c.text, form.Remarks)
 		}
 	}
+}
+
+func TestANameThatLeadsTooDeepIsLeftAndCostsNothing(t *testing.T) {
+	read := func(depth int) float64 {
+		text := release(`  set { name = "` + strings.Repeat("a.", depth) + `a", value = 6 }` + "\n")
+		return testing.AllocsPerRun(1, func() {
+			importer.Read([]importer.File{{Name: "a.tf", Data: []byte(text)}}, source.Assume{})
+		})
+	}
+	if few, many := read(99), read(20_000); many > 2*few {
+		t.Errorf("%v allocations for a name of 20,000 words, %v for one of 99", many, few)
+	}
+}
+
+func FuzzReleasesAreReadWithoutAPanic(f *testing.F) {
+	f.Add("meshConfig.a[0].b", `"{a,b}"`, "rootNamespace: &a {x: 1}")
+	f.Add(`meshConfig.a\\.b[3][2]`, "null", "a: &a [1]\n  b: {<<: {c: 1}}")
+	f.Fuzz(func(_ *testing.T, name, value, values string) {
+		importer.Read([]importer.File{{Name: "a.tf", Data: []byte("resource \"helm_release\" \"a\" {\n  values = [<<E\n" +
+			"meshConfig:\n  " + values + "\nE\n  ]\n  set {\n    name = \"" + name + "\"\n    value = " + value + "\n  }\n" +
+			"  set {\n    name = \"meshConfig.defaultHttpRetryPolicy.attempts\"\n    value = 3\n  }\n}\n")}},
+			source.Assume{})
+	})
 }

@@ -57,7 +57,10 @@ func TestFilesSayWhetherAServiceSpeaksGRPC(t *testing.T) {
 		{"grpc", "d.yaml\nkind: Deployment\napiVersion: apps/v1\nmetadata: {name: orders}\nspec:\n  template:\n" +
 			"    metadata: {annotations: {dapr.io/app-protocol: grpc}}\n"},
 		{"grpc (k.yaml:6:34)", kubernetes("{port: 80, targetPort: grpc}")},
-		{"http (k.yaml:6:18)", kubernetes("{name: http, targetPort: grpc}")},
+		{"grpc (k.yaml:6:36)", kubernetes("{name: http, targetPort: grpc}")},
+		{"grpc (k.yaml:6:18)", kubernetes("{name: grpc, appProtocol: tcp}")},
+		{"grpc (k.yaml:6:18)", kubernetes("{name: grpc, appProtocol: https}")},
+		{"grpc (k.yaml:6:18)", kubernetes("{name: http-grpc}")},
 		{"grpc (d.yaml:3:46)", pod("ports: [{name: grpc, containerPort: 1}]")},
 		{"grpc (d.yaml:3:54)", pod("readinessProbe: {grpc: {port: 1}}")},
 		{assumed, pod("ports: [{name: web, containerPort: 1}], readinessProbe: {httpGet: {port: 1}}")},
@@ -69,7 +72,8 @@ func TestFilesSayWhetherAServiceSpeaksGRPC(t *testing.T) {
 		{"http (assumed", "nginx.conf\nevents {}\nhttp { server { listen 80; location / { proxy_pass http://orders:1; } } " +
 			"}\n"},
 		{"grpc", "haproxy.cfg\ndefaults\n  mode http\nbackend b\n  server a orders:80 proto h2\n"},
-		{"grpc", "kong.yaml\n_format_version: \"3.0\"\nservices: [{name: o, url: \"grpc://orders:1\"}]\n"},
+		{"grpc (kong.yaml:2:27)", "kong.yaml\n_format_version: \"3.0\"\nservices: [{name: o, url: \"grpc://orders:1\"}]\n"},
+		{"http (assumed", "kong.yaml\n_format_version: \"3.0\"\nservices: [{name: grpc, host: orders}]\n"},
 		{"grpc", "traefik.yaml\nhttp:\n  routers: {o: {rule: \"Host(`o`)\", service: o}}\n  services: {o: {loadBalancer: " +
 			"{servers: [{url: \"h2c://orders:1\"}]}}}\n"},
 		{"grpc", "contour.yaml\nkind: HTTPProxy\napiVersion: projectcontour.io/v1\n" + api +
@@ -80,6 +84,7 @@ func TestFilesSayWhetherAServiceSpeaksGRPC(t *testing.T) {
 		{"grpc", "compose.yaml\nservices:\n  a: {image: x, environment: {ORDERS: \"grpc://orders:1\"}}\n" +
 			"  orders: {image: y}\n"},
 		{"grpc (envoy.yaml", envoy("h2: {explicit_http_config: {http2_protocol_options: {}}}")},
+		{"grpc (envoy.yaml", envoy("h: {use_downstream_protocol_config: {http2_protocol_options: {}}}")},
 		{"http (assumed", envoy("h1: {explicit_http_config: {http_protocol_options: {}}}")},
 	} {
 		if got := speaks(c.file); !strings.HasPrefix(got, c.want) {

@@ -265,7 +265,7 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 		return "", cause
 	}
 	if r.taken(hops) {
-		one.Assumptions = unique(append(one.Assumptions, "services of which no file says that they speak gRPC do not"))
+		one.Assumptions = unique(append(one.Assumptions, OnlyHTTP))
 	}
 	if n := len(parts); n > 2*hopsAtEnds {
 		parts = slices.Concat(parts[:hopsAtEnds], []string{"…"}, parts[n-hopsAtEnds:])

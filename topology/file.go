@@ -3,6 +3,7 @@ package topology
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/abate-go/abate/internal/strictyaml"
@@ -25,7 +26,7 @@ func ParseAt(file string, data []byte, place func(line, column int) Position) (F
 	var f Form
 	places, errs := form.Decode(file, data, &f)
 	if len(errs) == 0 {
-		errs = f.uncounted(file, places.Place)
+		errs = append(f.uncounted(file, places.Place), f.unspoken(file, places.Place)...)
 	}
 	fill(reflect.ValueOf(&f).Elem(), "", func(path string) Position { return place(places.Place(path)) })
 	if len(errs) > 0 {
@@ -55,6 +56,30 @@ func (f *Form) uncounted(file string, place func(path string) (line, column int)
 	}
 	for i := range f.Policies {
 		check(&f.Policies[i].Layer, "policies["+strconv.Itoa(i)+"].layer")
+	}
+	return errs
+}
+
+// unspoken returns what is said to be spoken and is not known: it would count as gRPC, and nobody would hear of it.
+func (f *Form) unspoken(file string, place func(path string) (line, column int)) (errs strictyaml.Errors) {
+	check := func(v Value[string], path string) {
+		what, known := v.Get()
+		if known && !slices.Contains([]string{SpeaksGRPC, SpeaksHTTP, SpeaksOther}, what) {
+			line, column := place(path + ".speaks")
+			errs = append(errs, strictyaml.Error{File: file, Line: line, Col: column, Field: path + ".speaks",
+				Problem: strconv.Quote(what) + " is nothing that a service speaks", Fix: "write grpc, http or other"})
+		}
+	}
+	for i := range f.Services {
+		check(f.Services[i].Speaks, "services["+strconv.Itoa(i)+"]")
+	}
+	for i := range f.Calls {
+		for j := range f.Calls[i].Layers {
+			check(f.Calls[i].Layers[j].Speaks, "calls["+strconv.Itoa(i)+"].layers["+strconv.Itoa(j)+"]")
+		}
+	}
+	for i := range f.Policies {
+		check(f.Policies[i].Layer.Speaks, "policies["+strconv.Itoa(i)+"].layer")
 	}
 	return errs
 }

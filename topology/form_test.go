@@ -126,6 +126,23 @@ func TestARuleWithoutTriesIsAMistake(t *testing.T) {
 	}
 }
 
+func TestWhatNoServiceSpeaksIsAMistake(t *testing.T) {
+	const call = "calls: [{from: a, to: b, layers: [{kind: client, speaks: GRPC}]}]"
+	for at, text := range map[string]string{
+		"t.yaml:1:30: services[0].speaks":             "services: [{name: b, speaks: foo}]",
+		"t.yaml:1:58: calls[0].layers[0].speaks":      call,
+		"policies[0].layer.speaks: \"17\" is nothing": "policies: [{callees: [b], layer: {kind: client, speaks: 17}}]",
+	} {
+		_, err := topology.Parse("t.yaml", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), at) || !strings.Contains(err.Error(), "grpc, http or other") {
+			t.Errorf("%v, want a mistake at %s", err, at)
+		}
+	}
+	if _, err := topology.Parse("t.yaml", []byte("services: [{name: b, speaks: unknown}]")); err != nil {
+		t.Error(err)
+	}
+}
+
 func FuzzFormsAreReadWithoutAPanicAndWrittenTheSame(f *testing.F) {
 	f.Add(shop().YAML())
 	f.Add([]byte("calls: [{from: a, to: b, perRequest: unknown (template)}]"))

@@ -40,10 +40,13 @@ func (j *joining) speak() {
 			l := &c.Layers[k]
 			to := said[c.To]
 			to.speak(l.Speaks)
-			said[c.To] = to
-			if l.meansGRPC() {
+			switch {
+			case l.isGRPC():
+				to.speak(Inherit(SpeaksGRPC, l.At, "what calls it"))
+			case l.meansGRPC():
 				means[c.To] = Inherit(SpeaksGRPC, l.At, "what is repeated of its calls")
 			}
+			said[c.To] = to
 		}
 	}
 	for i := range j.out.Services {
@@ -51,6 +54,9 @@ func (j *joining) speak() {
 		s.speak(said[s.Name].Speaks)
 		if s.Speaks.IsZero() || s.Speaks.Origin == Assumed {
 			s.speak(means[s.Name])
+		}
+		if j.out.Protos && s.Speaks.Origin == Assumed && !s.Codes() && !s.Database { // by an earlier audit without them
+			s.Speaks = Value[string]{}
 		}
 		switch {
 		case !s.Speaks.IsZero():
@@ -66,12 +72,15 @@ func (j *joining) speak() {
 // of both: that there is a word for a code does not say that a call ever ends with it.
 var oneList = append([]string{"consul", "dapr", "gateway-api"}, answersInCodes...)
 
-// meansGRPC reports whether the layer shows that the calls are of gRPC: it is a client of gRPC, matches only such
-// calls, or is told to repeat codes in a way that means nothing else.
+// isGRPC reports whether calls through the layer are of gRPC, whatever else is said of the service: it is a client of
+// gRPC, or matches only such calls.
+func (l *Layer) isGRPC() bool {
+	return l.Product == "grpc" || slices.Contains(strings.Split(l.Match.Other, ", "), "gRPC")
+}
+
+// meansGRPC reports whether the layer shows that the calls are of gRPC where no file says what they are: it is told to
+// repeat codes in a way that means nothing else.
 func (l *Layer) meansGRPC() bool {
-	if l.Product == "grpc" || slices.Contains(strings.Split(l.Match.Other, ", "), "gRPC") {
-		return true
-	}
 	codes, statuses, connections, chosen := false, false, false, false
 	for i := range l.Repeats {
 		on := l.Repeats[i].On

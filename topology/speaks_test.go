@@ -24,14 +24,18 @@ func TestWhatAServiceSpeaksIsWhatFilesSayOfItOrHTTP(t *testing.T) {
 		call(`product: linkerd, repeats: [{on: ["503", UNAVAILABLE], tries: 3}]`): "grpc (inherited",
 		call("product: grpc"):                                                     "grpc (inherited",
 		call("product: envoy, match: {other: \"header x, gRPC\"}"):                "grpc (inherited",
+		call("product: grpc") + service("speaks: http"):                           "grpc (inherited",
+		call("product: envoy, match: {other: gRPC}") + service("speaks: http"):    "grpc (inherited",
 		call("speaks: grpc"):                                                      "grpc (t.yaml",
 		call("speaks: http") + service("speaks: grpc"):                            "grpc (t.yaml",
 		call("speaks: grpc") + service("speaks: http"):                            "grpc (t.yaml",
 		call("speaks: other"):                                                     "other (t.yaml",
 		call("kind: client") + service("database: true"):                          "other (assumed: b is a database)",
 		istio("UNAVAILABLE") + service(`speaks: "http (assumed: x)"`):             "grpc (inherited",
-		"protos: true\n" + call("kind: client"):                                   "",
-		"protos: true\n" + call("kind: client") + service("speaks: http"):         "http (t.yaml",
+		"protos: true\n" + call("kind: client") +
+			service(`speaks: "http (assumed: x)"`): "",
+		"protos: true\n" + call("kind: client"):                           "",
+		"protos: true\n" + call("kind: client") + service("speaks: http"): "http (t.yaml",
 	} {
 		form = strings.Replace(form, "{kind: sidecar-out, kind: client}", "{kind: client}", 1)
 		f, err := topology.Parse("t.yaml", []byte(form))

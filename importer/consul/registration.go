@@ -68,6 +68,7 @@ func (r *reader) upstream(from, to string, config source.Node) []topology.Layer 
 		l.Overall = topology.DefaultOf(envoywords.RouteTimeout, r.who, config.At())
 	case strings.EqualFold(protocol.Text(), "tcp"):
 		l.Overall = topology.DefaultOf(time.Duration(0), r.who+", which ends no connection of TCP", config.At())
+		l.Answers = []topology.Answer{{After: topology.Refused, Gives: topology.ResetSent}} // it has taken the connection
 	default:
 		l.Overall = topology.NotKnown[time.Duration]("the limit depends on the protocol of the service", config.At())
 	}

@@ -78,6 +78,20 @@ func TestWithoutItsProtocolNobodyKnowsHowLongAnUpstreamIsWaitedFor(t *testing.T)
 	}
 }
 
+// A sidecar that passes bytes on has taken the connection before it finds nobody, and answers no status.
+func TestAnUpstreamOfTCPAnswersNoStatus(t *testing.T) {
+	const tcp = `service {
+  name = "web"
+  connect { sidecar_service { proxy { upstreams { 
+    destination_name = "db"
+    config { protocol = "tcp", limits { max_connections = 3 } } } } } }
+}`
+	l := readHCL(t, tcp).Calls[0].Layers[0]
+	if len(l.Answers) != 1 || l.Answers[0] != (topology.Answer{After: topology.Refused, Gives: topology.ResetSent}) {
+		t.Errorf("%+v", l.Answers)
+	}
+}
+
 // What routes the requests of a service sets their limit, and what only guards them is no other way without one.
 func TestAnUpstreamThatIsRoutedHasTheLimitOfTheRoute(t *testing.T) {
 	for kind, more := range map[string]string{"service-router": `routes = [{ destination { request_timeout = "2s" } }]`,

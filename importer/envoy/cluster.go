@@ -90,8 +90,10 @@ func (p *proxy) limits(c source.Node, l *topology.Layer, notes *remarks) {
 func spoken(c source.Node) (v value[string]) {
 	own := get(c, "http2_protocol_options")
 	for _, p := range get(c, "typed_extension_protocol_options").Pairs() {
-		if h2 := get(p.Value, "explicit_http_config", "http2_protocol_options"); h2.Exists() {
-			own = h2
+		for _, how := range []string{"explicit_http_config", "use_downstream_protocol_config", "auto_config"} {
+			if h2 := get(p.Value, how, "http2_protocol_options"); h2.Exists() {
+				own = h2
+			}
 		}
 	}
 	if own.Exists() {

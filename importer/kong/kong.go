@@ -80,8 +80,10 @@ func (k *kong) callee(s source.Node) {
 		to, aliases, one.Several = behind(host, u.Get("targets").Items())
 	}
 	l := one.Layer()
-	if is := s.Get("protocol"); strings.HasPrefix(is.Text()+address, "grpc") {
-		l.Speaks = topology.Write(topology.SpeaksGRPC, is.At())
+	for _, is := range []source.Node{s.Get("protocol"), s.Get("url")} {
+		if scheme, _, _ := strings.Cut(is.Text(), "://"); scheme == "grpc" || scheme == "grpcs" {
+			l.Speaks = topology.Write(topology.SpeaksGRPC, is.At())
+		}
 	}
 	l.Match = match(s)
 	if isUpstream {

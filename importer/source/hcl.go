@@ -12,7 +12,7 @@ import (
 // its labels; blocks of one type are a list. What stands in jsonencode or yamlencode is read as a value; any other
 // expression is a template, so what it says is unknown. A text that is not HCL gives a remark and no root.
 func HCL(d Document) (Document, []topology.Remark) {
-	p := &hcl{text: []rune(string(d.Data)), line: 1, column: 1}
+	p := &hcl{text: []rune(string(d.Data)), line: 1, column: 1, keys: keyed{}}
 	root := p.mapping()
 	p.body(root, 0)
 	if p.problem != "" {
@@ -34,6 +34,7 @@ type hcl struct {
 	at           int
 	line, column int
 	problem      string
+	keys         keyed
 }
 
 func (p *hcl) next() rune {
@@ -135,7 +136,9 @@ func (p *hcl) entry(into *yaml.Node, depth int) {
 			}
 			p.skip(1)
 			p.space(true)
-			put(into, key, p.value(depth))
+			if value := p.value(depth); value != nil {
+				p.keys.put(into, key, value)
+			}
 			return
 		case '{':
 			block := p.mapping()
@@ -146,7 +149,7 @@ func (p *hcl) entry(into *yaml.Node, depth int) {
 				outer := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: keys[i].Line, Column: keys[i].Column}
 				outer.Content, block = []*yaml.Node{keys[i], block}, outer
 			}
-			putBlock(into, keys[0], block)
+			p.putBlock(into, keys[0], block)
 			return
 		}
 	}
@@ -179,22 +182,11 @@ func (p *hcl) key() *yaml.Node {
 	return key
 }
 
-// put sets a key. As for Consul and Terraform, the last one counts.
-func put(into, key, value *yaml.Node) {
-	if value != nil {
-		if i := indexOf(into, key.Value); i >= 0 {
-			into.Content[i], into.Content[i+1] = key, value
-			return
-		}
-		into.Content = append(into.Content, key, value)
-	}
-}
-
 // putBlock adds a block; a second one of its type makes a list.
-func putBlock(into, key, block *yaml.Node) {
-	i := indexOf(into, key.Value)
+func (p *hcl) putBlock(into, key, block *yaml.Node) {
+	i := p.keys.indexOf(into, key.Value)
 	if i < 0 {
-		into.Content = append(into.Content, key, block)
+		p.keys.put(into, key, block)
 		return
 	}
 	switch old := into.Content[i+1]; old.Kind {
@@ -204,13 +196,4 @@ func putBlock(into, key, block *yaml.Node) {
 		into.Content[i+1] = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: old.Line, Column: old.Column,
 			Content: []*yaml.Node{old, block}}
 	}
-}
-
-func indexOf(mapping *yaml.Node, key string) int {
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return i
-		}
-	}
-	return -1
 }

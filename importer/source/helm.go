@@ -25,7 +25,7 @@ func HelmValues(release Node) (values Node, rest []Node, ok bool) {
 	if len(sets) == 0 {
 		return Node{}, nil, false
 	}
-	h := &helm{left: mostHelm}
+	h := &helm{keyed: keyed{}, left: mostHelm}
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for _, n := range release.Get("values").List() {
 		inner, remarks := Inside(n)
@@ -33,7 +33,7 @@ func HelmValues(release Node) (values Node, rest []Node, ok bool) {
 			rest = append(rest, n)
 			continue
 		}
-		lay(root, h.copy(inner, 0))
+		h.lay(root, h.copy(inner, 0))
 	}
 	for _, s := range sets {
 		h.set(root, s)
@@ -45,7 +45,11 @@ func HelmValues(release Node) (values Node, rest []Node, ok bool) {
 	return Node{y: root, where: &documentPlace{file: file, hcl: true}}, rest, true
 }
 
-type helm struct{ left int }
+// helm puts values together.
+type helm struct {
+	keyed
+	left int // nodes that there may still be
+}
 
 // copy returns a node whose places are those in the file. Of what would be too large it returns a part.
 func (h *helm) copy(n Node, depth int) *yaml.Node {
@@ -58,10 +62,8 @@ func (h *helm) copy(n Node, depth int) *yaml.Node {
 	case n.IsMap():
 		y.Kind, y.Tag = yaml.MappingNode, "!!map"
 		for _, p := range n.Pairs() {
-			if indexOf(y, p.Key) < 0 { // of a merge key, what stands beside it counts
-				place := p.Name.At()
-				key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: p.Key, Line: place.Line, Column: place.Column}
-				y.Content = append(y.Content, key, h.copy(p.Value, depth+1))
+			if h.indexOf(y, p.Key) < 0 { // of a merge key, what stands beside it counts
+				h.put(y, text(p.Key, p.Name.At()), h.copy(p.Value, depth+1))
 			}
 		}
 	case n.IsList():
@@ -75,16 +77,21 @@ func (h *helm) copy(n Node, depth int) *yaml.Node {
 	return y
 }
 
+// text returns a node that is a text.
+func text(value string, at topology.Position) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Line: at.Line, Column: at.Column}
+}
+
 // lay puts a mapping over another: mappings are merged, everything else is replaced.
-func lay(under, over *yaml.Node) {
+func (h *helm) lay(under, over *yaml.Node) {
 	for i := 0; i+1 < len(over.Content); i += 2 {
 		key, value := over.Content[i], over.Content[i+1]
-		if at := indexOf(under, key.Value); at >= 0 && value.Kind == yaml.MappingNode &&
+		if at := h.indexOf(under, key.Value); at >= 0 && value.Kind == yaml.MappingNode &&
 			under.Content[at+1].Kind == yaml.MappingNode {
-			lay(under.Content[at+1], value)
+			h.lay(under.Content[at+1], value)
 			continue
 		}
-		put(under, key, value)
+		h.put(under, key, value)
 	}
 }
 
@@ -102,8 +109,8 @@ func (h *helm) set(root *yaml.Node, block Node) {
 		}
 		if i == len(path)-1 {
 			*where = h.copy(value, 0)
-			if kind := block.Get("type").Text(); (*where).Kind == yaml.ScalarNode && (kind == "" || kind == "auto") {
-				*where = typed(*where)
+			if kind := block.Get("type").Text(); (*where).Kind == yaml.ScalarNode && kind != "literal" {
+				*where = h.typed(*where, kind == "string")
 			}
 			return
 		}
@@ -124,11 +131,9 @@ func (h *helm) in(of *yaml.Node, s step, at topology.Position) **yaml.Node {
 	null := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: at.Line, Column: at.Column}
 	switch {
 	case s.key != "" && of.Kind == yaml.MappingNode:
-		i := indexOf(of, s.key)
+		i := h.indexOf(of, s.key)
 		if i < 0 {
-			i = len(of.Content)
-			of.Content = append(of.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s.key, Line: at.Line,
-				Column: at.Column}, null)
+			i, h.left = h.put(of, text(s.key, at), null), h.left-1
 		}
 		return &of.Content[i+1]
 	case s.key == "" && of.Kind == yaml.SequenceNode && s.index <= mostIndex:
@@ -142,17 +147,17 @@ func (h *helm) in(of *yaml.Node, s step, at topology.Position) **yaml.Node {
 	return nil
 }
 
-// typed reads the text of a value as Helm does: null takes a value away, {a,b} is a list, and \ takes its meaning from
-// the character behind it.
-func typed(n *yaml.Node) *yaml.Node {
-	if n.Value == "null" {
+// typed reads the text of a value as Helm does: null takes a value away, unless it is meant as text, {a,b} is a list,
+// and \ takes its meaning from the character behind it.
+func (h *helm) typed(n *yaml.Node, meant bool) *yaml.Node {
+	if n.Value == "null" && !meant {
 		n.Tag = "!!null"
 	}
 	if inner, is := strings.CutPrefix(n.Value, "{"); is && strings.HasSuffix(inner, "}") && Template(n.Value) == "" {
 		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line, Column: n.Column}
 		for _, word := range split(strings.TrimSuffix(inner, "}"), ',') {
-			list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: unescaped(word),
-				Line: n.Line, Column: n.Column})
+			list.Content = append(list.Content, text(unescaped(word), topology.Position{Line: n.Line, Column: n.Column}))
+			h.left--
 		}
 		return list
 	}
@@ -166,11 +171,15 @@ type step struct {
 	index int
 }
 
-// steps reads a name as Helm does: a.b[0].c, where \. is a dot of a key. It is empty for what is no name.
+// steps reads a name as Helm does: a.b[0].c, where \. is a dot of a key. It is empty for what is no name, or leads
+// too deep.
 func steps(name string) []step {
 	var all []step
 	for _, word := range split(name, '.') {
-		key, rest, indexed := strings.Cut(word, "[")
+		key, rest, indexed := word, "", false
+		if parts := split(word, '['); len(parts) > 1 {
+			key, rest, indexed = parts[0], word[len(parts[0])+1:], true
+		}
 		if key != "" {
 			all = append(all, step{key: unescaped(key)})
 		}
@@ -182,6 +191,9 @@ func steps(name string) []step {
 			}
 			all = append(all, step{index: i})
 			_, rest, indexed = strings.Cut(more, "[")
+		}
+		if len(all) > hclDepth {
+			return nil
 		}
 	}
 	return all

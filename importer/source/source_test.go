@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -83,6 +84,23 @@ func TestVersionsAreComparedByTheirNumbers(t *testing.T) {
 		if got := source.Before(c.v, c.w); got != c.want {
 			t.Errorf("Before(%q, %q) is %v", c.v, c.w, got)
 		}
+	}
+}
+
+// Each of these mappings takes in the one before nine times: there are 9⁶ ways to the first.
+func TestWhatIsMergedInByManyWaysIsReadOnce(t *testing.T) {
+	text := "m0: &m0 {a: 1}\n"
+	for i := 1; i <= 6; i++ {
+		before := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*m%d,", i-1), 9), ",")
+		text += fmt.Sprintf("m%d: &m%d {b%d: 2, <<: [%s]}\n", i, i, i, before)
+	}
+	docs, _ := source.YAML("f.yaml", []byte(text))
+	last := docs[0].Root.Get("m6")
+	if got := last.Pairs(); len(got) != 7 || got[0].Key != "b6" || got[6].Key != "a" {
+		t.Errorf("%d pairs, want 7", len(got))
+	}
+	if last.Get("a").Text() != "1" || last.Get("b1").Text() != "2" || last.Get("c").Written() {
+		t.Error("what is merged in is not found, or what is not there is")
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 
 // spoken returns what a Service of Kubernetes says of its ports: their appProtocol, their names as meshes read them
 // ("grpc-orders"), or the annotations of Contour and Kuma. HTTP/2 without TLS (h2c) is taken for gRPC, which is why
-// people write it. A Service speaks HTTP if all its ports do, or are for metrics.
+// people write it. A Service speaks HTTP if all its ports do, or are for metrics; of a port that says
+// both, gRPC counts.
 func spoken(n source.Node) (v topology.Value[string]) {
 	for _, p := range n.Get("metadata", "annotations").Pairs() {
 		switch kind := path.Base(p.Key); {
@@ -23,8 +24,11 @@ func spoken(n source.Node) (v topology.Value[string]) {
 	all := true
 	for _, port := range n.Get("spec", "ports").Items() {
 		said := port.Get("appProtocol|name")
-		if target := port.Get("targetPort"); protocol(said.Text()) == "" && protocol(target.Text()) != "" {
-			said = target // which is the name of a port of the pods
+		for _, key := range []string{"name", "targetPort"} { // the latter is the name of a port of the pods
+			other := port.Get(key)
+			if is := protocol(other.Text()); is == topology.SpeaksGRPC || is != "" && protocol(said.Text()) == "" {
+				said = other
+			}
 		}
 		switch protocol(said.Text()) {
 		case topology.SpeaksGRPC:
@@ -43,11 +47,14 @@ func spoken(n source.Node) (v topology.Value[string]) {
 	return v
 }
 
-// protocol reads the name or the protocol of a port: the word before a dash, or behind the domain of who defines it.
+// protocol reads the name or the protocol of a port, behind the domain of who defines it: the word before a dash, or
+// gRPC before or behind any.
 func protocol(word string) string {
-	word, _, _ = strings.Cut(path.Base(strings.ToLower(word)), "-")
+	words := strings.Split(path.Base(strings.ToLower(word)), "-")
+	word = words[0]
 	switch {
-	case slices.Contains([]string{"grpc", "grpcs", "h2c", "http2", "h2"}, word):
+	case slices.Contains(words, "grpc"), slices.Contains(words, "grpcs"),
+		slices.Contains([]string{"grpc", "grpcs", "h2c", "http2", "h2"}, word):
 		return topology.SpeaksGRPC
 	case word == "http" || word == "https":
 		return topology.SpeaksHTTP

@@ -70,12 +70,14 @@ type Opener struct {
 	round   time.Duration // how long one lasts, before jitter
 	from    time.Duration // when the current one began
 	until   time.Duration // when it ends; from if that is not drawn yet
+	sent    time.Duration // when the last attempt began
 	cut     time.Duration // attempts that began before are part of a failure that is known already
 	waited  time.Duration // when somebody last had to wait
 	back    time.Duration // when the last outage ended
 	need    bool          // somebody who has waited for long since then has asked in this round
 	whole   int           // rounds from the next on that last as long as they should, whoever waits
 	usual   time.Duration // what a success takes, smoothed, since the last outage; 0 until there was one
+	first   bool          // what is usual is known of attempts that began in the last outage only
 	proven  time.Duration // when the last success arrived, long ago if there was none
 }
 
@@ -101,7 +103,7 @@ func (o *Opener) Enter(now, since time.Duration, draw uint64, probe bool) (wait 
 		o.waited = now
 		return o.again(now, since, draw)
 	}
-	o.out++
+	o.out, o.sent = o.out+1, now
 	return 0
 }
 
@@ -159,6 +161,9 @@ func (o *Opener) again(now, since time.Duration, draw uint64) time.Duration {
 		}
 		return max(due-now, 0) + time.Duration(float64(soon)*unit(draw)) + 1
 	}
+	if long := minus(now, o.sent); long > longestFailing/2 { // what is on its way may hang
+		soon = max(soon, min(long/8, firstRound))
+	}
 	return max(time.Duration(float64(soon)*(0.5+unit(draw))), time.Millisecond)
 }
 
@@ -183,9 +188,13 @@ func (o *Opener) opened(now, took time.Duration) {
 		o.usual = 0
 	}
 	slow := o.usual > 0 && took > slowly*o.usual+shortest
-	if o.usual == 0 || o.usual > slowly*took+shortest { // what is sent into an outage may wait for its end
+	// What was sent into an outage may have waited for its end, which takes far longer. The first that was sent after it
+	// has not. Later ones are no measure: of some that take long and some that do not, the former are not slow.
+	after := !o.failing && minus(now, took) >= o.back
+	if o.usual == 0 || after && o.first && o.usual > slowly*took+firstRound {
 		o.usual = max(took, 1)
 	}
+	o.first = o.first && !after || o.failing
 	o.usual += (took - o.usual) / 8
 	if o.failing {
 		o.failing, o.limit, o.waited, o.whole, o.back, o.need = false, 1, now, 0, now, false
@@ -246,7 +255,7 @@ func (o *Opener) Restart(now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.steers || o.failing {
-		o.steers, o.failing, o.limit, o.waited, o.whole = true, false, 1, now, 0
+		o.steers, o.failing, o.limit, o.waited, o.whole, o.back, o.need = true, false, 1, now, 0, now, false
 		o.begin(now, longestFailing, 0)
 	}
 }

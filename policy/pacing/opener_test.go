@@ -2,6 +2,7 @@ package pacing_test
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -213,6 +214,23 @@ func TestAFirstSuccessThatWaitedForTheServerDoesNotHideAnOverload(t *testing.T) 
 	}
 }
 
+// Handshakes may take a millisecond or thirty, by where the server's certificate, the session or the replica is. That
+// is noise, and no overload.
+func TestThatSomeOpeningsAreQuickDoesNotMakeTheOthersSlow(t *testing.T) {
+	o := back(t)
+	n := 0
+	for now := 2*s + 760*ms; now < 3200*ms; now += 10 * ms {
+		for o.Enter(now, 0, middle, false) == 0 {
+			took := []time.Duration{ms, 30 * ms}[n%2]
+			o.Leave(now+took, now, pacing.Opened)
+			n++
+		}
+	}
+	if n < 2+4+8 {
+		t.Errorf("%d begin in 440 ms, want 2, 4, 8 and more", n)
+	}
+}
+
 func TestARefusalHalvesAndAFailureLeavesOne(t *testing.T) {
 	o := pacing.NewOpener()
 	begins(o, 0, 16)
@@ -286,6 +304,51 @@ func TestWhatIsClosedByHandComesBackInRounds(t *testing.T) {
 	o.Restart(0)
 	if n := begins(o, 0, 100); n != 1 {
 		t.Errorf("%d begin at once", n)
+	}
+}
+
+// Who waited before it has not waited since, and does not need the next round yet.
+func TestWhatIsClosedByHandHasAWholeFirstRoundToo(t *testing.T) {
+	o := pacing.NewOpener()
+	o.Leave(0, 0, pacing.Failed)
+	o.Restart(10 * s)
+	n := 0
+	for now := 10 * s; now < 10*s+740*ms; now += 10 * ms {
+		if o.Enter(now, 9*s, middle, false) == 0 {
+			o.Leave(now+ms, now, pacing.Opened)
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d begin in most of a second after it, want 1", n)
+	}
+}
+
+// Two that are on their way hang. Nothing is gained by asking every few milliseconds until somebody gives up.
+func TestWhoWaitsForAttemptsThatHangAsksSeldom(t *testing.T) {
+	o, r := back(t), rand.New(rand.NewPCG(1, 2))
+	next := make([]time.Duration, 100)
+	for i := range next {
+		next[i] = 2*s + time.Duration(i)*ms
+	}
+	asked := 0
+	for now := 2 * s; now < 6*s; now += ms {
+		for i := range next {
+			if next[i] > now {
+				continue
+			}
+			if wait := o.Enter(now, 2*s, r.Uint64(), false); wait > 0 {
+				next[i] = now + wait
+			} else {
+				next[i] = time.Hour
+			}
+			if now >= 5*s {
+				asked++
+			}
+		}
+	}
+	if asked > 2000 {
+		t.Errorf("a hundred callers ask %d times in the fourth second, want at most 20 times each", asked)
 	}
 }
 
