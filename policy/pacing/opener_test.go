@@ -99,10 +99,10 @@ func TestAfterAnOutageEachRoundHasTwiceAsMany(t *testing.T) {
 // A round is for the other instances of a fleet. Who has waited for nearly as long waits for too few connections.
 func TestWhoWaitsForARoundHasRoundsOfATenthOfASecondFromThenOn(t *testing.T) {
 	o := back(t)
-	if n := during(o, 2*s+10*ms, 2*s+740*ms, time.Hour); n != 0 {
-		t.Errorf("%d begin in the first 740 ms, want none", n)
+	if n := during(o, 2*s+10*ms, 2*s+840*ms, time.Hour); n != 0 {
+		t.Errorf("%d begin in the first 840 ms, want none", n)
 	}
-	if n := during(o, 2*s+750*ms, 2*s+1150*ms, time.Hour); n < 2+4+8 {
+	if n := during(o, 2*s+850*ms, 2*s+1250*ms, time.Hour); n < 2+4+8 {
 		t.Errorf("%d begin in the 400 ms after that, want 2, 4, 8 and most of 16", n)
 	}
 }
@@ -111,18 +111,18 @@ func TestWhoWaitsForARoundHasRoundsOfATenthOfASecondFromThenOn(t *testing.T) {
 func TestWhoWaitsIsToldToAskWhenHeHasWaitedForLong(t *testing.T) {
 	o := back(t)
 	wait := o.Enter(2*s+10*ms, 2*s+10*ms, middle, false)
-	if again := 2*s + 10*ms + wait; again < 2*s+750*ms || again > 2*s+770*ms+100*ms {
-		t.Errorf("to be asked again after %s, want some 750 ms", wait)
+	if again := 2*s + 10*ms + wait; again < 2*s+850*ms || again > 2*s+870*ms+100*ms {
+		t.Errorf("to be asked again after %s, want some 850 ms", wait)
 	}
 }
 
 func TestARefusalMakesRoundsAsLongAsBefore(t *testing.T) {
 	o := back(t)
-	if o.Enter(2*s+760*ms, 0, middle, false) != 0 {
-		t.Fatal("nothing begins after 760 ms")
+	if o.Enter(2*s+860*ms, 0, middle, false) != 0 {
+		t.Fatal("nothing begins after 860 ms")
 	}
-	o.Leave(2*s+770*ms, 2*s+760*ms, pacing.Refused)
-	if n := during(o, 2*s+780*ms, 3*s+700*ms, time.Hour); n != 0 {
+	o.Leave(2*s+870*ms, 2*s+860*ms, pacing.Refused)
+	if n := during(o, 2*s+880*ms, 3*s+700*ms, time.Hour); n != 0 {
 		t.Errorf("%d begin in the second after a refusal", n)
 	}
 	if n := during(o, 3*s+700*ms, 4*s+700*ms, time.Hour); n < 1 || n > 3 {
@@ -132,22 +132,22 @@ func TestARefusalMakesRoundsAsLongAsBefore(t *testing.T) {
 
 func TestASlowSuccessMakesTheRoundAsLongAsItShouldBe(t *testing.T) {
 	o := back(t)
-	if o.Enter(2*s+760*ms, 0, middle, false) != 0 {
-		t.Fatal("nothing begins after 760 ms")
+	if o.Enter(2*s+860*ms, 0, middle, false) != 0 {
+		t.Fatal("nothing begins after 860 ms")
 	}
-	o.Leave(2*s+770*ms, 2*s, pacing.Opened) // took most of a second
-	if n := during(o, 2*s+780*ms, 3*s+700*ms, time.Hour); n != 1 {
+	o.Leave(2*s+870*ms, 2*s, pacing.Opened) // took most of a second
+	if n := during(o, 2*s+880*ms, 3*s+700*ms, time.Hour); n != 1 {
 		t.Errorf("%d begin in the rest of the round after a slow success, want the other of two", n)
 	}
-	if n := during(o, 3*s+760*ms, 4*s, time.Hour); n < 2 {
+	if n := during(o, 3*s+860*ms, 4*s+100*ms, time.Hour); n < 2 {
 		t.Errorf("%d begin in the next rounds", n)
 	}
 }
 
 func TestStateSaysWhenAShortRoundIsOver(t *testing.T) {
 	o := back(t)
-	during(o, 2*s+10*ms, 2*s+760*ms, time.Hour)
-	for now := 2*s + 760*ms; now < 3*s; now += 10 * ms {
+	during(o, 2*s+10*ms, 2*s+860*ms, time.Hour)
+	for now := 2*s + 860*ms; now < 3*s; now += 10 * ms {
 		during(o, now, now+1, time.Hour)
 		if got := o.State(now); got.Wait > 100*ms {
 			t.Fatalf("%+v, want at most a tenth of a second", got)
@@ -219,7 +219,7 @@ func TestAFirstSuccessThatWaitedForTheServerDoesNotHideAnOverload(t *testing.T) 
 func TestThatSomeOpeningsAreQuickDoesNotMakeTheOthersSlow(t *testing.T) {
 	o := back(t)
 	n := 0
-	for now := 2*s + 760*ms; now < 3200*ms; now += 10 * ms {
+	for now := 2*s + 860*ms; now < 3300*ms; now += 10 * ms {
 		for o.Enter(now, 0, middle, false) == 0 {
 			took := []time.Duration{ms, 30 * ms}[n%2]
 			o.Leave(now+took, now, pacing.Opened)
