@@ -22,6 +22,12 @@ func brings(hops []Hop) float64 {
 	return n
 }
 
+// Guessed reports whether a bound adds up calls of which only addresses in variables tell, and whose one request need
+// not make them all: the way that is given, which brings most, brings less.
+func (a *Amplified) Guessed(hops []Hop, b Bound, r RootBound) bool {
+	return brings(hops) < r.Worst && a.g.guessed(hops, b.Service)
+}
+
 // guessed reports whether several calls of one service lead to the service that fails, one of them by an address in a
 // variable only: nobody says that the same request makes them all. The way that is given is one of theirs.
 func (g *graph) guessed(hops []Hop, fails string) bool {
