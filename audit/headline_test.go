@@ -115,7 +115,8 @@ func TestTheFirstLineSaysThatItAddsUpGuesses(t *testing.T) {
 			"- {to: shop, layers: [{kind: gateway, product: x, repeats: [{on: [any], tries: 2}]}]}\n"+
 			"- {from: shop, to: a"+per+"}\n- {from: shop, to: b"+per+"}\n- {from: a, to: db}\n- {from: b, to: db}\n"+
 			""), audit.Options{})
-		if got := r.Worst.Headline(); strings.Contains(got, ", if it makes every call whose address a variable holds") != want {
+		got := r.Worst.Headline()
+		if strings.Contains(got, ", if it makes every call whose address a variable holds") != want {
 			t.Errorf("%q: %s", per, got)
 		}
 	}

@@ -29,7 +29,7 @@ func TestAddressesInConfigMapsAreCallsOfWhoTakesThem(t *testing.T) {
 		{[]string{addresses + workload("web", whole) + workload("other", whole)}, ""}, // nobody knows which of them calls
 		{[]string{addresses + workload("web", key) + workload("other", whole)}, "other-stock other-till web-stock"},
 		{[]string{addresses, strings.Replace(addresses, "stock:", "store:", 1), workload("web", whole)}, "web-till"},
-		{[]string{workload("web", "env: [{name: A_URL, value: \"http://WEB_IP_ADDRESS\"}, {name: B_URL, value: " +
+		{[]string{workload("web", "env: [{name: A_URL, value: \"http://WEB_IP_ADDRESS\"}, {name: B_URL, value: "+
 			"\"http://my_Shop\"}]")}, "web-my_Shop"}, // the first is to be filled in
 		{[]string{addresses, addresses, workload("web", whole)}, "web-stock web-till"},
 	} {

@@ -24,7 +24,7 @@ type address struct {
 }
 
 var (
-	host     = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
+	host = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 	// filled is what somebody is to put an address for: no host is written so.
 	filled   = regexp.MustCompile(`^[A-Z0-9]+(_[A-Z0-9]+)+$`)
 	variable = regexp.MustCompile(`(?i)(URL|URI|ADDR|ADDRESS|HOST|ENDPOINT|SERVICE|TARGET|UPSTREAM|BACKEND)S?$`)
