@@ -107,6 +107,21 @@ calls:
 	}
 }
 
+// A service that holds several addresses need not call all of them for one request.
+func TestTheFirstLineSaysThatItAddsUpGuesses(t *testing.T) {
+	for per, want := range map[string]bool{"": false,
+		", perRequest: \"1 (assumed: the address stands in the variable X)\"": true} {
+		r := audit.Run(file("services: [{name: a, answersWith: same}, {name: b, answersWith: same}]\ncalls:\n"+
+			"- {to: shop, layers: [{kind: gateway, product: x, repeats: [{on: [any], tries: 2}]}]}\n"+
+			"- {from: shop, to: a"+per+"}\n- {from: shop, to: b"+per+"}\n- {from: a, to: db}\n- {from: b, to: db}\n"+
+			""), audit.Options{})
+		got := r.Worst.Headline()
+		if strings.Contains(got, ", if it makes every call whose address a variable holds") != want {
+			t.Errorf("%q: %s", per, got)
+		}
+	}
+}
+
 func TestWhatNothingBoundsIsSaidInWords(t *testing.T) {
 	endless := "layers: [{kind: client, product: x, repeats: [{on: [refused, \"503\"], tries: unbounded}]}]"
 	files := file("services: [{name: a, answersWith: same}]\ncalls:\n- {from: shop, to: a, " + endless + "}\n" +

@@ -24,6 +24,8 @@ type Worst struct {
 	Cycle        []string
 	// Unsaid is on what it depends how many attempts there are between Proved and Most, in words.
 	Unsaid []string
+	// Guessed reports that Most adds up calls of which only addresses in variables tell: one request need not make all.
+	Guessed bool
 }
 
 // anyRepeats reports whether a layer of a form repeats calls, or may.
@@ -79,6 +81,7 @@ func worstBut(a *lint.Amplified, given map[way]bool) *Worst {
 	if best != nil {
 		best.Hops = a.Path(bound, root, true)
 		best.Unsaid = a.Unsaid(best.Hops)
+		best.Guessed = a.Guessed(best.Hops, bound, root)
 	}
 	return best
 }
@@ -130,6 +133,9 @@ func (w *Worst) Headline() string {
 			from, times(w.Proved), to, Fails(w.Outcome))
 	}
 	s := fmt.Sprintf("%s can become %s attempts at %s when it %s", from, times(w.certain()), to, Fails(w.Outcome))
+	if w.Guessed {
+		s += ", if it makes every call whose address a variable holds"
+	}
 	if w.Known && w.Proved < w.Most {
 		s += ". " + w.between()
 	}

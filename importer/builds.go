@@ -16,6 +16,7 @@ var (
 	version    = regexp.MustCompile(`<version>\s*([^<\s]+)\s*</version>`)
 	coordinate = regexp.MustCompile(`io\.github\.resilience4j:resilience4j-([\w-]+):(\$?\{?[\w.]+\}?)`)
 	catalog    = regexp.MustCompile(`(?m)^[ \t]*resilience4j[\w-]*[ \t]*=[ \t]*"(\d+\.\d+(?:\.\d+)?)"`)
+	train      = regexp.MustCompile(`(?i)\bspring-?cloud[.-]?version\b["'>\s,=]+((?:Greenwich|Hoxton|20\d\d)\.[\w.-]+)`)
 	number     = regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`)
 	from       = regexp.MustCompile(`(?mi)^FROM[ \t]+(?:--platform=\S+[ \t]+)?(\S+)`)
 )
@@ -40,10 +41,27 @@ func versions(files []File) (found []source.Built) {
 			strings.HasSuffix(base, ".gradle.kts"):
 			if v, offset := resilience4j(f.Data); v != "" {
 				add("resilience4j", v, d, offset)
+			} else if v, offset = managed(f.Data); v != "" {
+				add("resilience4j", "1.7", d, offset)
+				is := &found[len(found)-1].Version
+				*is = topology.Inherit(is.V, is.At, "Spring Cloud "+v)
 			}
 		}
 	}
 	return found
+}
+
+// managed returns the release of Spring Cloud that a build names, and where, if it is one that brings resilience4j 1:
+// those before 2022.0. Later ones bring 2, which is what is assumed. It is "" for none.
+func managed(data []byte) (release string, offset int) {
+	m := train.FindSubmatchIndex(data)
+	if m == nil {
+		return "", 0
+	}
+	if release = string(data[m[2]:m[3]]); release >= "2022" && release < "3" {
+		return "", 0
+	}
+	return release, m[2]
 }
 
 // resilience4j returns the version of resilience4j that a build of Maven or Gradle names, and where: that of the

@@ -24,6 +24,14 @@ func TestFilesOfABuildNameVersions(t *testing.T) {
 		{"libs.versions.toml", "[versions]\nresilience4j = \"1.7.1\"\n", "1.7.1 (a/libs.versions.toml:2:1)"},
 		{"pom.xml", "<dependency>" + group + "<artifactId>resilience4j-core</artifactId></dependency>",
 			"2.3 (assumed: no file says the version of resilience4j)"},
+		{"pom.xml", "<properties>\n<spring-cloud.version>2020.0.2</spring-cloud.version></properties>",
+			"1.7 (inherited from Spring Cloud 2020.0.2; a/pom.xml:2:1)"},
+		{"build.gradle", "ext {\n set('springCloudVersion', \"Hoxton.SR9\")\n}",
+			"1.7 (inherited from Spring Cloud Hoxton.SR9; a/build.gradle:2:1)"},
+		{"pom.xml", "<spring-cloud.version>2022.0.4</spring-cloud.version>",
+			"2.3 (assumed: no file says the version of resilience4j)"},
+		{"pom.xml", "<spring-cloud.version>2021.0.1</spring-cloud.version><dependency>" + group +
+			"<artifactId>resilience4j-all</artifactId><version>2.0.2</version></dependency>", "2.0.2 (a/pom.xml:1:1)"},
 		{"pom.xml", "<dependency><groupId>x</groupId><artifactId>y</artifactId><version>1.0.0</version></dependency>",
 			"2.3 (assumed: no file says the version of resilience4j)"},
 	} {

@@ -50,6 +50,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 			r.form.Add(f.read(docs, assume))
 		}
 	}
+	r.form.Add(workloads.FromMaps(r.byFormat["workloads"], r.nodes()))
 	return r.form, r.seen
 }
 
@@ -208,6 +209,14 @@ func (r *reading) take(d source.Document, as form, seen *Seen) (found bool) {
 		}
 	}
 	return found
+}
+
+// nodes returns the ConfigMaps.
+func (r *reading) nodes() (all []source.Node) {
+	for _, m := range r.maps {
+		all = append(all, m.node)
+	}
+	return all
 }
 
 // configMaps opens the ConfigMaps: each entry is a file of the service whose pods mount it.

@@ -113,24 +113,32 @@ func (r *run) proved(l loudest, path bool) {
 	if i, ok := r.g.index[l.b.Service]; ok {
 		one.At = r.g.services[i].At
 	}
-	way, mild := "", false
+	way, mild, guess := "", false, ""
 	if path {
 		hops := r.amplified.Path(l.b, l.r, false)
 		var cause *topology.Layer
-		way, cause = r.describe(hops, &one, l.r.Proved)
-		mild = paidFor(hops) || !slices.ContainsFunc(l.b.Outcomes, executed) && unchosen(hops)
+		total := l.r.Proved
+		if most := brings(hops); most <= r.o.MaxAmplification && r.g.guessed(hops, l.b.Service) {
+			total, mild, guess = 0, true, fmt.Sprintf(" (no one way brings more than %s)", number(most))
+			one.Assumptions = append(one.Assumptions, allCalls)
+		}
+		way, cause = r.describe(hops, &one, total)
+		mild = mild || paidFor(hops) || !slices.ContainsFunc(l.b.Outcomes, executed) && unchosen(hops)
 		if cause != nil {
 			by, n := mostTries(cause, topology.AllMethods, anything)
 			if one.At = cause.At; by != nil {
 				one.At = where(by, cause)
 			}
 			one.Subject = fmt.Sprintf("tries of %s on the way to %s", name(cause), l.b.Service)
-			one.Fix = fmt.Sprintf("let one layer of this path retry and switch it off in the others, first in %s, which "+
-				"tries %s; with Abate, retryOwner: nearest does it", name(cause), triesText(n))
+			one.Fix = fewer(hops, cause, n)
 		}
 	}
-	one.Message = fmt.Sprintf("one request %s can become %s%s at %s while that %s%s; the limit is %s", l.r.at(),
-		upTo(l.r.Proved), r.beyond(l), l.b.Service, fails(l.b.Outcomes), way, number(r.o.MaxAmplification))
+	may := "can become"
+	if guess != "" {
+		may = "may become, if it makes every call whose address a variable holds,"
+	}
+	one.Message = fmt.Sprintf("one request %s %s %s%s at %s while that %s%s%s; the limit is %s", l.r.at(), may,
+		upTo(l.r.Proved), r.beyond(l), l.b.Service, fails(l.b.Outcomes), way, guess, number(r.o.MaxAmplification))
 	if l.r.Mean < l.r.Proved/1.5 {
 		one.Message += fmt.Sprintf(" (the budgets keep the average to %s)", number(l.r.Mean))
 		if l.r.Mean <= r.o.MaxAmplification {

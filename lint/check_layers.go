@@ -153,8 +153,13 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 		if by == nil {
 			return
 		}
-		r.report(Finding{Rule: id, At: listed(by, l), Subject: subject(e, l, key), Effect: float64(n),
-			Message: fmt.Sprintf(message, name(l), word(by, about)), Fix: fix, Assumptions: assumptions(l, by.Tries)})
+		one := Finding{Rule: id, At: listed(by, l), Subject: subject(e, l, key), Effect: float64(n),
+			Message: fmt.Sprintf(message, name(l), word(by, about)), Fix: fix, Assumptions: assumptions(l, by.Tries)}
+		if id == "F304" && onlyCode(e, l) {
+			one.Severity = Note
+			one.Message = "if what it guards writes, " + one.Message
+		}
+		r.report(one)
 	}
 	svc := &r.g.services[e.to]
 	other := svc.Speaks.Or("") == topology.SpeaksOther // which answers neither statuses nor codes
@@ -214,6 +219,12 @@ func executed(o topology.Outcome) bool {
 		topology.S409, topology.S4xx)(o)
 }
 
+// onlyCode reports that nobody says of a call whether it writes, and that the layer is a library around some function
+// of a program: it knows no methods of HTTP, so only code could say it. A mesh or a gateway sees all that comes.
+func onlyCode(e *edge, l *topology.Layer) bool {
+	return l.Kind == topology.Client && e.call.Unsafe.IsZero() && (l.Product == "resilience4j" || l.Product == "polly")
+}
+
 // twice is F301: an unsafe request is sent again that may have been carried out.
 func (r *run) twice(e *edge, l *topology.Layer, other bool) {
 	codes := r.g.services[e.to].Codes()
@@ -236,7 +247,10 @@ func (r *run) twice(e *edge, l *topology.Layer, other bool) {
 		Fix:         "retry safe methods only, or give the requests an idempotency key and say so (keyed: true)",
 		Assumptions: assumptions(l, by.Tries)}
 	if e.call.Unsafe.IsZero() {
-		one.Severity = Warning
+		if one.Severity = Warning; onlyCode(e, l) {
+			one.Severity = Note
+			one.Message = "if what it guards writes, " + one.Message
+		}
 		one.Assumptions = append(one.Assumptions, "some of the calls of "+e.call.To+" are POST or PATCH and have no "+
 			"idempotency key")
 	}

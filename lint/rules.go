@@ -55,8 +55,9 @@ var rulesOfAmplification = []Rule{
 			"Failures in Distributed Systems\" (HotOS 2021). The arithmetic is held against a test that plays random graphs.",
 		"A service that is idle on most days, with a retry budget that keeps the average low. It is a warning where " +
 			"budgets keep the average below the limit, or every layer of the path has one, where all attempts are connections " +
-			"that nobody accepts, and where every retry of the path is a default for codes of gRPC only. Raise the limit " +
-			"(--max-amplification) if you mean it.",
+			"that nobody accepts, and where every retry of the path is a default for codes of gRPC only. It is " +
+			"one, too, where no one way brings too much and several do together that rest on addresses in variables: who " +
+			"holds five addresses need not call all five for one request. Raise the limit (--max-amplification) if you mean it.",
 		"Let one layer of the path retry, the one that knows which calls may be repeated, and switch the others off. With " +
 			"Abate, `retryOwner: nearest` makes of the product a sum."},
 	{"F102", "One request may become too many attempts", Warning,
@@ -194,7 +195,8 @@ var rulesOfOutcomes = []Rule{
 		"RFC 9110, section 9.2.2. Envoy, Istio, HAProxy's L7 retries, .NET's standard handler and resilience4j repeat " +
 			"POST; nginx does not. Threads kubernetes/ingress-nginx#4174, dotnet/aspire#4631.",
 		"GraphQL queries and searches that are POST; services that know an idempotency key (say `keyed: true` of the " +
-			"call), or calls that are all reads (`unsafe: false`). Of databases and of components of Dapr it is said only of " +
+			"call), or calls that are all reads (`unsafe: false`). Of instances of resilience4j and Polly only code says " +
+			"whether what they guard writes, so there it is a note. Of databases and of components of Dapr it is said only of " +
 			"calls that are known to be unsafe.",
 		"Retry GET, HEAD, PUT and DELETE only, or refused connections only, or use idempotency keys."},
 	{"F302", "Bugs are repeated", Note,
@@ -213,7 +215,8 @@ var rulesOfOutcomes = []Rule{
 		"A 409 or another 4xx is the service's judgement of this request. The same request gets the same judgement, or " +
 			"worse, a write that was refused for a reason goes through.",
 		"Envoy's `retriable-4xx` is 409.",
-		"Optimistic locks whose clients read anew before they write; a proxy does not. Nothing is said of databases and of " +
+		"Optimistic locks whose clients read anew before they write; a proxy does not. Of instances of resilience4j and " +
+			"Polly only code says whether what they guard writes, so there it is a note. Nothing is said of databases and of " +
 			"components of Dapr, which have no statuses.",
 		"Take it out of the list for writes."},
 	{"F305", "Codes that say nothing are repeated", Warning,

@@ -13,6 +13,7 @@ func (j *joining) everywhere(p *Policy) {
 	databases, gateways := map[string]bool{}, map[string]bool{}
 	for _, s := range j.out.Services {
 		databases[s.Name] = s.Database
+		gateways[s.Name] = s.Proxy // such as that of an Ingress, of which no layer is known
 	}
 	for i := range j.out.Calls {
 		c := &j.out.Calls[i]

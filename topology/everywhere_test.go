@@ -32,7 +32,7 @@ func TestAPolicyForANamespaceHoldsWhereNothingElseIsSaid(t *testing.T) {
 	}
 	f := topology.Form{
 		Services: []topology.Service{{Name: "a.shop"}, {Name: "b.shop"}, {Name: "db.shop", Database: true},
-			{Name: "far.away"},
+			{Name: "far.away"}, {Name: "ingress.shop", Proxy: true},
 			{Name: "edge.shop"}},
 		Calls: []topology.Call{
 			{From: "a.shop", To: "b.shop"},
@@ -43,6 +43,7 @@ func TestAPolicyForANamespaceHoldsWhereNothingElseIsSaid(t *testing.T) {
 			{To: "a.shop"},
 			{From: "edge.shop", To: "a.shop", Layers: []topology.Layer{mesh(topology.Gateway, "route")}},
 			{From: "a.shop", To: "edge.shop"},
+			{From: "ingress.shop", To: "b.shop"},
 		},
 		Policies: []topology.Policy{
 			{Callees: []string{"*"}, Callers: []string{"*.shop"}, Layer: mesh(topology.SidecarOut, "out")},
@@ -54,7 +55,7 @@ func TestAPolicyForANamespaceHoldsWhereNothingElseIsSaid(t *testing.T) {
 	if len(joined.Calls) != len(f.Calls) {
 		t.Fatalf("%d calls, want %d", len(joined.Calls), len(f.Calls))
 	}
-	for i, want := range []string{"out in", "own in", "", "own in", "out", "own in", "route in", "out"} {
+	for i, want := range []string{"out in", "own in", "", "own in", "out", "own in", "route in", "out", "in"} {
 		var names []string
 		for _, l := range joined.Calls[i].Layers {
 			names = append(names, l.Name)

@@ -30,6 +30,7 @@ type Found struct {
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
 //   - A service all of whose calls pass a gateway first is that gateway: a proxy, which passes failures on as they are
 //     unless its files say another answer.
+//   - A call of a gateway that leads to its caller too, of which only a variable tells, is left out with a remark F701.
 //   - A service of which nothing says that it speaks gRPC is taken to speak HTTP, unless there are files of protobuf.
 //
 // A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
@@ -54,6 +55,7 @@ func (f Form) Join() (Form, []Found) {
 		j.out.Calls[i].speakGRPC()
 	}
 	j.proxies()
+	j.goBack()
 	j.speak()
 	return j.out, j.found
 }

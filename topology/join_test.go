@@ -166,3 +166,23 @@ func TestAServiceAllOfWhoseCallsPassAGatewayIsAProxy(t *testing.T) {
 		}
 	}
 }
+
+// A service that has the address of its own gateway asks it for other services.
+func TestACallThroughAGatewayThatLeadsBackIsNoCircle(t *testing.T) {
+	gateway := []topology.Layer{{Kind: topology.Gateway}}
+	guess := topology.Assume(1.0, "the address stands in the variable EDGE_URL")
+	for _, c := range []struct {
+		per  topology.Value[float64]
+		from string
+		kept bool
+	}{{guess, "orders", false}, {guess, "till", false}, {guess, "web", true},
+		{topology.Write(1.0, topology.Position{}), "orders", true}} {
+		f, _ := topology.Form{Calls: []topology.Call{{From: c.from, To: "edge", PerRequest: c.per},
+			{From: "edge", To: "orders", Layers: gateway}, {From: "edge", To: "stock", Layers: gateway},
+			{From: "orders", To: "till"}}}.Join()
+		kept := slices.ContainsFunc(f.Calls, func(d topology.Call) bool { return d.To == "edge" })
+		if kept != c.kept || len(f.Remarks) > 0 == kept || len(f.Remarks) > 0 && f.Remarks[0].Rule != "F701" {
+			t.Errorf("%s calls edge, %v: %s", c.from, c.per, f.YAML())
+		}
+	}
+}

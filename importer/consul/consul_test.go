@@ -115,3 +115,14 @@ func FuzzEntriesAreReadWithoutAPanic(f *testing.F) {
 		consul.Read(docs, source.Assume{})
 	})
 }
+
+// Who writes 0 has written it: F604 says what it comes to, and that nobody wrote the number would be wrong.
+func TestANumberThatConsulPassesOverIsNoneThatNobodyWrote(t *testing.T) {
+	for destination, want := range map[string]topology.Origin{
+		"numRetries: 0, retryOnConnectFailure: true": topology.Inherited, "retryOnConnectFailure: true": topology.Default} {
+		f := read(t, router(destination))
+		if got := f.Policies[0].Layer.Repeats[0].Tries.Origin; got != want {
+			t.Errorf("%s: origin %v, want %v", destination, got, want)
+		}
+	}
+}

@@ -46,12 +46,14 @@ func ConsulRetries(l *topology.Layer, to source.Node, who string) []topology.Rem
 	}
 	retries, remarks := source.Scalar(count, source.Int)
 	if n, ok := retries.Get(); retries.IsZero() || ok && n == 0 {
-		if ok {
+		own := topology.DefaultOf(Retries, who, to.At())
+		if ok { // somebody wrote it, and the remark says what it comes to
+			own = topology.Inherit(Retries, count.At(), who)
 			remarks = append(remarks, topology.Remark{Rule: "F604", At: count.At(), Subject: l.Name + " NumRetries",
 				Text: "a NumRetries of 0 is not written, so Envoy's own holds: 1 retry",
 				Fix:  "remove what is repeated, if nothing is to be"})
 		}
-		retries = topology.DefaultOf(Retries, who, to.At())
+		retries = own
 	}
 	p.Tries = PlusOne(retries)
 	repeats, more := p.Repeats()

@@ -71,17 +71,32 @@ func (c *configuration) compose(root source.Node) {
 				m.at = attempts.at
 				m.retry = func(key string) word { return settings[name]["retry."+strings.ToLower(key)] }
 			}
+			m.https = redirects(settings[name]["redirectscheme.scheme"].text)
 			c.middlewares[name] = m
 		}
 		routers, values := below(all, "routers")
 		for _, name := range routers {
+			if strings.HasSuffix(values[name]["service"].text, "@internal") { // Traefik's own pages
+				continue
+			}
 			to := plain(values[name]["service"].text)
 			if to == "" || c.services[to] == nil && !slices.Contains(services, to) {
 				to = p.Key
 				c.services[to] = own
 			}
 			c.routers = append(c.routers, router{name: name, rule: values[name]["rule"].text, at: own.at,
-				middlewares: plains([]string{values[name]["middlewares"].text}), services: []string{to}})
+				middlewares: plains([]string{values[name]["middlewares"].text}), services: []string{to},
+				tls: encrypted(values[name])})
 		}
 	}
+}
+
+// encrypted reports whether the labels of a router say TLS.
+func encrypted(router map[string]word) bool {
+	for key, w := range router {
+		if (key == "tls" || strings.HasPrefix(key, "tls.")) && w.text != "false" {
+			return true
+		}
+	}
+	return false
 }

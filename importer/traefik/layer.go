@@ -24,6 +24,9 @@ func (t *traefik) product() string { return "Traefik " + t.version.V }
 
 func (t *traefik) calls() {
 	for _, r := range t.routers {
+		if t.redirects(&r) {
+			continue
+		}
 		var retries []*middleware
 		for _, name := range r.middlewares {
 			retries = append(retries, t.tried(name, map[string]bool{})...)
@@ -59,6 +62,31 @@ func (t *traefik) tried(name string, seen map[string]bool) []*middleware {
 		out = append(out, t.tried(inner, seen)...)
 	}
 	return out
+}
+
+// redirects reports that a router sends nothing on: it redirects to TLS what did not come over TLS, and another router
+// has the same services. A router without another may have the TLS of its entry point, which stands elsewhere.
+func (t *traefik) redirects(r *router) bool {
+	return t.toTLS(r) && slices.ContainsFunc(t.routers, func(other router) bool {
+		return !t.toTLS(&other) && slices.Equal(other.services, r.services)
+	})
+}
+
+func (t *traefik) toTLS(r *router) bool {
+	return !r.tls && slices.ContainsFunc(r.middlewares, func(name string) bool { return t.https(name, map[string]bool{}) })
+}
+
+// https reports whether a middleware, or one of its chain, redirects to TLS.
+func (t *traefik) https(name string, seen map[string]bool) bool {
+	m := t.middlewares[name]
+	if resource, known := t.resources[name]; known && m == nil {
+		m = t.middlewares[resource]
+	}
+	if m == nil || seen[name] {
+		return false
+	}
+	seen[name] = true
+	return m.https || slices.ContainsFunc(m.chain, func(inner string) bool { return t.https(inner, seen) })
 }
 
 // route makes the calls of one router to one service, or to those that it is made of.

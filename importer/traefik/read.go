@@ -48,15 +48,17 @@ type router struct {
 	at          topology.Position
 	middlewares []string
 	services    []string
+	tls         bool
 }
 
-// middleware is one that tries again, or a chain of others.
+// middleware is one that tries again or redirects, or a chain of others.
 type middleware struct {
 	name  string
 	at    topology.Position
 	retry settings // nil for others
 	chain []string
 	used  bool
+	https bool // it redirects what did not come over TLS
 }
 
 // settings gives the value of a key.
@@ -159,7 +161,8 @@ func (c *configuration) file(http source.Node) {
 	}
 	for _, p := range http.Get("routers").Pairs() {
 		c.routers = append(c.routers, router{name: p.Key, rule: p.Value.Get("rule").Text(), at: p.Name.At(),
-			middlewares: plains(p.Value.Get("middlewares").Texts()), services: []string{plain(p.Value.Get("service").Text())}})
+			middlewares: plains(p.Value.Get("middlewares").Texts()), tls: p.Value.Get("tls").Exists(),
+			services: []string{plain(p.Value.Get("service").Text())}})
 	}
 }
 
@@ -169,8 +172,11 @@ func (c *configuration) middleware(name string, at topology.Position, spec sourc
 		m.at, m.retry = retry.At(), ofNode(retry)
 		c.remarks = append(c.remarks, retry.Unknown("Traefik", "middleware "+name, retryKeys...)...)
 	}
+	m.https = redirects(spec.Get("redirectScheme", "scheme").Text())
 	c.middlewares[name] = m
 }
+
+func redirects(scheme string) bool { return strings.EqualFold(scheme, "https") }
 
 func (g *group) add(address string) {
 	g.servers++
@@ -207,7 +213,7 @@ func (c *configuration) resource(root source.Node) {
 		c.transports[name] = spec
 	case "IngressRoute":
 		for _, r := range spec.Get("routes").Items() {
-			out := router{name: name, rule: r.Get("match").Text(), at: r.At()}
+			out := router{name: name, rule: r.Get("match").Text(), at: r.At(), tls: spec.Get("tls").Exists()}
 			for _, m := range r.Get("middlewares").Items() {
 				out.middlewares = append(out.middlewares, in(m.Get("name").Text(), m.Get("namespace").Text()))
 			}

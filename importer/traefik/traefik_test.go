@@ -1,6 +1,7 @@
 package traefik_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -163,6 +164,38 @@ spec:
 	}
 	if f := read(t, "3.7", again); len(f.Remarks) != 1 {
 		t.Errorf("a middleware that nobody names: %v", f.Remarks)
+	}
+}
+
+func TestARouterThatOnlyRedirectsCallsNobody(t *testing.T) {
+	const labels = `services:
+  web:
+    image: web
+    labels:
+      traefik.http.routers.plain.rule: Host("shop.example")
+      traefik.http.routers.plain.middlewares: toTLS
+      traefik.http.middlewares.toTLS.redirectscheme.scheme: https
+      traefik.http.routers.pages.service: api@internal
+      traefik.http.routers.secure.rule: Host("shop.example")
+      traefik.http.routers.secure.middlewares: toTLS
+      traefik.http.routers.secure.tls: true
+`
+	const dynamic = `http:
+  routers:
+    plain: {middlewares: [all], service: web}
+    secure: {service: web, tls: {}}
+  middlewares: {all: {chain: {middlewares: [toTLS]}}, toTLS: {redirectScheme: {scheme: https}}}
+  services: {web: {loadBalancer: {servers: [{url: "http://web"}]}}}
+`
+	for _, text := range []string{labels, dynamic} {
+		f := read(t, "3.7", text)
+		if len(f.Calls) != 1 || f.Calls[0].Layers[0].Name != "router secure" {
+			t.Errorf("%s", f.YAML())
+		}
+	}
+	f := read(t, "3.7", strings.Replace(labels, "tls: true", "priority: 1", 1))
+	if len(f.Calls) != 2 {
+		t.Errorf("the entry points may say TLS: %s", f.YAML())
 	}
 }
 

@@ -24,7 +24,9 @@ type address struct {
 }
 
 var (
-	host     = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
+	host = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
+	// filled is what somebody is to put an address for: no host is written so.
+	filled   = regexp.MustCompile(`^[A-Z0-9]+(_[A-Z0-9]+)+$`)
 	variable = regexp.MustCompile(`(?i)(URL|URI|ADDR|ADDRESS|HOST|ENDPOINT|SERVICE|TARGET|UPSTREAM|BACKEND)S?$`)
 )
 
@@ -80,7 +82,7 @@ func family(scheme string) string {
 
 func checked(h string, db bool) (address, bool) {
 	local := h == "localhost" || h == "0.0.0.0" || strings.HasPrefix(h, "127.") || h == "::1"
-	return address{host: h, database: db}, !local && host.MatchString(h)
+	return address{host: h, database: db}, !local && host.MatchString(h) && !filled.MatchString(h)
 }
 
 func numeric(s string) bool {
