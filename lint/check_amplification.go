@@ -118,9 +118,11 @@ func (r *run) proved(l loudest, path bool) {
 		hops := r.amplified.Path(l.b, l.r, false)
 		var cause *topology.Layer
 		total := l.r.Proved
-		if most := brings(hops); most <= r.o.MaxAmplification && r.g.guessed(hops, l.b.Service) {
-			total, mild, guess = 0, true, fmt.Sprintf(" (no one way brings more than %s)", number(most))
+		if guess, mild = r.apart(hops, l); guess != "" {
 			one.Assumptions = append(one.Assumptions, allCalls)
+		}
+		if mild {
+			total = 0
 		}
 		way, cause = r.describe(hops, &one, total)
 		mild = mild || paidFor(hops) || !slices.ContainsFunc(l.b.Outcomes, executed) && unchosen(hops)
