@@ -104,7 +104,7 @@ func (g *ignored) reason(rule string, at topology.Position) (string, bool) {
 	return "", false
 }
 
-// of returns why files accept a finding, as reason does, and the finding. Where only some of its copies do, it is one of
+// of returns why files accept a finding, as reason does, and the finding. Where only some of its copies do, it is at
 // the first that does not.
 func (g *ignored) of(f lint.Finding) (is lint.Finding, reason string, said bool) {
 	reason, said = g.reason(f.Rule, f.At)

@@ -47,7 +47,8 @@ func TestAGuessedCallMakesNoWarningOfWhatIsTooMuchWithoutIt(t *testing.T) {
 		t.Fatal("nothing is guessed")
 	}
 	got := of("F101", lint.Run(parse(t, guessed), lint.Options{}))
-	if len(got) != 1 || got[0].Severity != lint.Error || !strings.Contains(got[0].Message, "12 without those that it need not") {
+	if len(got) != 1 || got[0].Severity != lint.Error ||
+		!strings.Contains(got[0].Message, "12 without those that it need not make") {
 		t.Errorf("%+v, want an error that says what is proved without the guess", got)
 	}
 	got = of("F101", lint.Run(parse(t, guessed), lint.Options{MaxAmplification: 12}))
