@@ -92,6 +92,9 @@ func triesEdit(files map[string][]byte, tries topology.Value[int], to int) (Edit
 	if !ok {
 		return Edit{}, false
 	}
+	if old == "0" && tries.V == topology.Unbounded { // ingress-nginx, which counts tries
+		return Edit{At: tries.At, Old: old, New: strconv.Itoa(to)}, true
+	}
 	if (old == endless) != (tries.V == topology.Unbounded) {
 		return Edit{}, false
 	}
