@@ -342,7 +342,13 @@ func (r *run) unfinished() {
 	if n == 0 {
 		return
 	}
-	r.report(Finding{Rule: "F109", Subject: "size of the graph", Effect: float64(n),
+	var at topology.Position // of the first of them
+	for _, b := range r.amplified.Bounds {
+		if is := r.g.services[r.g.index[b.Service]].At; b.Coarse && !is.IsZero() && (at.IsZero() || is.Before(at)) {
+			at = is
+		}
+	}
+	r.report(Finding{Rule: "F109", At: at, Subject: "size of the graph", Effect: float64(n),
 		Message: fmt.Sprintf("%s and %s are too many to follow all ways through them: after %d steps, for %s attempts are "+
 			"bounded from what each layer can do at most, which is never below what can happen, and may be far above; "+
 			"proved is there what the last call alone does, and no path is named",
