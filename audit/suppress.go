@@ -97,7 +97,7 @@ func (g *ignored) reason(rule string, at topology.Position) (string, bool) {
 		for part := range strings.SplitSeq(o.text, ";") {
 			id, reason, _ := strings.Cut(part, "=")
 			if strings.TrimSpace(id) == rule {
-				return strings.TrimSpace(reason), true
+				return strings.TrimSpace(topology.OneLine(reason)), true
 			}
 		}
 	}
