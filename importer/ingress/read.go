@@ -61,7 +61,8 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	return r.form
 }
 
-// ordered returns documents by file and line: where they contradict, the order in which files were named decides nothing.
+// ordered returns documents by file and line: where they contradict, the order in which files were named decides
+// nothing.
 func ordered(docs []source.Document) []source.Document {
 	docs = slices.Clone(docs)
 	slices.SortStableFunc(docs, func(a, b source.Document) int {
