@@ -270,3 +270,15 @@ func TestANoughtThatMeansNoLimitIsMadeOneTry(t *testing.T) {
 		t.Errorf("then %+v, want one attempt", again.Worst)
 	}
 }
+
+func TestGitTakesTheDiffOfANameWithALineEnd(t *testing.T) {
+	const name = "a\n\x1b\"b\\ü.yaml"
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("a: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	diff := audit.Diff(name, []byte("a: 1\n"), []byte("a: 2\n"))
+	if got := gitApplies(t, dir, name, diff); got != "a: 2\n" {
+		t.Errorf("git made %q of\n%s", got, diff)
+	}
+}

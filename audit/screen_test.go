@@ -82,7 +82,7 @@ func TestNamesBeginNoLineAndMoveNoCursor(t *testing.T) {
 		"abate.dev/ignore: \"F206=a\\n::x\"}}\n" +
 		"spec: {ingressClassName: nginx, rules: [{host: \"h\\r\\n::error::x\", http: {paths: [{path: \"/a\\n::stop::x\", " +
 		"backend: {service: {name: \"s\\u001b[2J\\n::warning::x\"}}}]}}]}\n"
-	files := []importer.File{{Name: "ingress.yaml", Data: []byte(ingress)}}
+	files := []importer.File{{Name: "in\n::debug::\u001b[2Jgress.yaml", Data: []byte(ingress)}}
 	r := audit.Run(files, audit.Options{})
 	if len(r.Findings) == 0 || r.Worst == nil {
 		t.Fatal("nothing was found")
