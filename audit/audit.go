@@ -88,9 +88,9 @@ func (r *Result) findings(files []importer.File, o Options) {
 	accepted := newIgnored(files)
 	here := map[string]bool{}
 	for _, f := range lint.Run(r.Form, o.Lint) {
-		found := Finding{Finding: f}
 		here[f.Fingerprint()] = true
-		reason, said := accepted.reason(f.Rule, f.At)
+		f, reason, said := accepted.of(f)
+		found := Finding{Finding: f}
 		switch {
 		case said && reason != "":
 			found.State, found.Reason = Suppressed, reason

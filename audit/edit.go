@@ -92,6 +92,9 @@ func triesEdit(files map[string][]byte, tries topology.Value[int], to int) (Edit
 	if !ok {
 		return Edit{}, false
 	}
+	if old == "0" && tries.V == topology.Unbounded { // ingress-nginx, which counts tries
+		return Edit{At: tries.At, Old: old, New: strconv.Itoa(to)}, true
+	}
 	if (old == endless) != (tries.V == topology.Unbounded) {
 		return Edit{}, false
 	}
@@ -135,6 +138,26 @@ func Apply(files []importer.File, edits []Edit) (changed []importer.File, left [
 	return changed, left
 }
 
+// quoted is a name as Git writes it: in quotes, and with three octal digits for each character that is not to be seen.
+func quoted(name string) string {
+	if topology.OneLine(name) == name {
+		return name
+	}
+	var b strings.Builder
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, "\\%03o", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return `"` + b.String() + `"`
+}
+
 func replace(lines []string, e Edit) bool {
 	if e.At.Line < 1 || e.At.Line > len(lines) || e.At.Column < 1 {
 		return false
@@ -168,7 +191,7 @@ func Diff(name string, before, after []byte) string {
 		return ""
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "--- a/%s\n+++ b/%s\n", name, name)
+	fmt.Fprintf(&out, "--- %s\n+++ %s\n", quoted("a/"+name), quoted("b/"+name))
 	a, b := lines(before), lines(after)
 	all := changesOf(a, b)
 	for len(all) > 0 {

@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -249,5 +250,35 @@ func TestALineThatIsAddedEndsAsTheOthersDo(t *testing.T) {
 	changed, _ := audit.Apply(files, r.Changes)
 	if got := string(changed[0].Data); !strings.Contains(got, "orders\r\n  retries: 0\r\n  host") {
 		t.Errorf("got %q of %v", got, r.Changes)
+	}
+}
+
+// ingress-nginx takes 0 for tries without a limit.
+func TestANoughtThatMeansNoLimitIsMadeOneTry(t *testing.T) {
+	const key = "nginx.ingress.kubernetes.io/proxy-next-upstream-tries: "
+	files := []importer.File{{Name: "ingress.yaml", Data: []byte(edgeOf("nginx", "  annotations:\n    "+key+"\"0\"\n"))}}
+	r := audit.Run(files, audit.Options{})
+	if r.Worst == nil || !math.IsInf(r.Worst.Most, 1) {
+		t.Fatalf("%+v, want tries without a limit", r.Worst)
+	}
+	r.Propose(files, lint.Options{})
+	changed, left := audit.Apply(files, r.Changes)
+	if got := string(changed[0].Data); !strings.Contains(got, key+"\"1\"\n") || len(left) > 0 {
+		t.Errorf("got %s of %v, left %v", got, r.Changes, left)
+	}
+	if again := audit.Run(changed, audit.Options{}); again.Worst != nil {
+		t.Errorf("then %+v, want one attempt", again.Worst)
+	}
+}
+
+func TestGitTakesTheDiffOfANameWithALineEnd(t *testing.T) {
+	const name = "a\n\x1b\"b\\ü.yaml"
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("a: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	diff := audit.Diff(name, []byte("a: 1\n"), []byte("a: 2\n"))
+	if got := gitApplies(t, dir, name, diff); got != "a: 2\n" {
+		t.Errorf("git made %q of\n%s", got, diff)
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/abate-go/abate/audit"
+	"github.com/abate-go/abate/importer"
 	"github.com/abate-go/abate/lint"
 )
 
@@ -68,5 +70,27 @@ func TestWhereThereIsRoomFindingsHaveTheirPlaces(t *testing.T) {
 	}
 	if rowsOf(text) > 40 {
 		t.Error("there is no room, so this tests nothing")
+	}
+}
+
+// Names of files that somebody else wrote are no lines of their own, which a log may take for a command, and move no
+// cursor.
+func TestNamesBeginNoLineAndMoveNoCursor(t *testing.T) {
+	const ingress = "apiVersion: networking.k8s.io/v1\nkind: Ingress\n" +
+		"metadata: {name: \"e\\u001b[31mvil\\n::add-mask::x\", annotations: " +
+		"{nginx.ingress.kubernetes.io/proxy-next-upstream-tries: \"12\", " +
+		"abate.dev/ignore: \"F206=a\\n::x\"}}\n" +
+		"spec: {ingressClassName: nginx, rules: [{host: \"h\\r\\n::error::x\", http: {paths: [{path: \"/a\\n::stop::x\", " +
+		"backend: {service: {name: \"s\\u001b[2J\\n::warning::x\"}}}]}}]}\n"
+	files := []importer.File{{Name: "in\n::debug::\u001b[2Jgress.yaml", Data: []byte(ingress)}}
+	r := audit.Run(files, audit.Options{})
+	if len(r.Findings) == 0 || r.Worst == nil {
+		t.Fatal("nothing was found")
+	}
+	r.Propose(files, lint.Options{})
+	for line := range strings.SplitSeq(textOf(t, r, audit.TextOptions{All: true}), "\n") {
+		if strings.HasPrefix(line, "::") || strings.ContainsFunc(line, unicode.IsControl) {
+			t.Errorf("%q", line)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/abate-go/abate/importer"
 	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/lint"
 	"github.com/abate-go/abate/topology"
 )
 
@@ -96,11 +97,26 @@ func (g *ignored) reason(rule string, at topology.Position) (string, bool) {
 		for part := range strings.SplitSeq(o.text, ";") {
 			id, reason, _ := strings.Cut(part, "=")
 			if strings.TrimSpace(id) == rule {
-				return strings.TrimSpace(reason), true
+				return strings.TrimSpace(topology.OneLine(reason)), true
 			}
 		}
 	}
 	return "", false
+}
+
+// of returns why files accept a finding, as reason does, and the finding. Where only some of its copies do, it is at
+// the first that does not.
+func (g *ignored) of(f lint.Finding) (is lint.Finding, reason string, said bool) {
+	reason, said = g.reason(f.Rule, f.At)
+	for _, at := range f.Copies {
+		if reason == "" {
+			break
+		}
+		if why, also := g.reason(f.Rule, at); why == "" {
+			return f.AtCopy(at), why, also
+		}
+	}
+	return f, reason, said
 }
 
 // said is the reason in the rest of a line: without the end of the comment, or of the text of JSON that it stands in.

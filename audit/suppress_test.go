@@ -112,3 +112,31 @@ func TestAnAnnotationAcceptsFindingsOfItsObjectOnly(t *testing.T) {
 		}
 	}
 }
+
+// Three copies of one Ingress have one finding about what none of them says.
+func TestACopyThatDoesNotAcceptAFindingKeepsIt(t *testing.T) {
+	const ingress = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: one%s\nspec:\n" +
+		"  ingressClassName: nginx\n  rules:\n  - http:\n      paths:\n" +
+		"      - {path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}\n"
+	const accepts = " # abate:ignore F107 it is meant so"
+	for _, c := range []struct {
+		comments [3]string
+		at       string
+		want     audit.State
+	}{
+		{[3]string{}, "a.yaml", audit.New},
+		{[3]string{accepts}, "b.yaml", audit.New},
+		{[3]string{accepts, accepts}, "c.yaml", audit.New},
+		{[3]string{"", accepts, accepts}, "a.yaml", audit.New},
+		{[3]string{accepts, accepts, accepts}, "a.yaml", audit.Suppressed},
+	} {
+		var files []importer.File
+		for i, comment := range c.comments {
+			files = append(files, importer.File{Name: string(rune('a'+i)) + ".yaml", Data: fmt.Appendf(nil, ingress, comment)})
+		}
+		got := states(files, "F107")
+		if len(got) != 1 || got[0].State != c.want || got[0].At.File != c.at || len(got[0].Related) != 2 {
+			t.Errorf("%q: %+v, want it at %s, state %v", c.comments, got, c.at, c.want)
+		}
+	}
+}

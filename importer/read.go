@@ -51,6 +51,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 		}
 	}
 	r.form.Add(workloads.FromMaps(r.byFormat["workloads"], r.nodes()))
+	tidied(&r.form)
 	return r.form, r.seen
 }
 

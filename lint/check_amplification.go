@@ -118,9 +118,11 @@ func (r *run) proved(l loudest, path bool) {
 		hops := r.amplified.Path(l.b, l.r, false)
 		var cause *topology.Layer
 		total := l.r.Proved
-		if most := brings(hops); most <= r.o.MaxAmplification && r.g.guessed(hops, l.b.Service) {
-			total, mild, guess = 0, true, fmt.Sprintf(" (no one way brings more than %s)", number(most))
+		if guess, mild = r.apart(hops, l); guess != "" {
 			one.Assumptions = append(one.Assumptions, allCalls)
+		}
+		if mild {
+			total = 0
 		}
 		way, cause = r.describe(hops, &one, total)
 		mild = mild || paidFor(hops) || !slices.ContainsFunc(l.b.Outcomes, executed) && unchosen(hops)
@@ -340,7 +342,13 @@ func (r *run) unfinished() {
 	if n == 0 {
 		return
 	}
-	r.report(Finding{Rule: "F109", Subject: "size of the graph", Effect: float64(n),
+	var at topology.Position // of the first of them
+	for _, b := range r.amplified.Bounds {
+		if is := r.g.services[r.g.index[b.Service]].At; b.Coarse && !is.IsZero() && (at.IsZero() || is.Before(at)) {
+			at = is
+		}
+	}
+	r.report(Finding{Rule: "F109", At: at, Subject: "size of the graph", Effect: float64(n),
 		Message: fmt.Sprintf("%s and %s are too many to follow all ways through them: after %d steps, for %s attempts are "+
 			"bounded from what each layer can do at most, which is never below what can happen, and may be far above; "+
 			"proved is there what the last call alone does, and no path is named",

@@ -48,6 +48,8 @@ type Finding struct {
 	// Assumptions are what the finding rests on and no file says.
 	Assumptions []string
 	Related     []Place // the other layers that have part in it
+	// Copies are the further places of what nobody wrote and several files leave out alike.
+	Copies []topology.Position
 	// Effect orders the findings of one severity, the largest first. For rules about amplification it is the factor.
 	// It is 1e9 at most.
 	Effect float64
@@ -76,7 +78,7 @@ func (f *found) add(one Finding) {
 	if !again && slices.Contains(ofNobody, one.Rule) {
 		key = one.Rule + "\x00" + one.Message
 		if i, again = f.by[key]; again && f.list[i].At != one.At {
-			one.Related = append(one.Related, Place{one.At, "the same"})
+			one.Related, one.Copies = append(one.Related, Place{one.At, theSame}), append(one.Copies, one.At)
 			one.At = f.list[i].At
 		}
 	}
@@ -92,19 +94,40 @@ func (f *found) add(one Finding) {
 	}
 	was := &f.list[i]
 	f.also[i]++
-	related, assumptions := was.Related, was.Assumptions
+	related, copies, assumptions := was.Related, was.Copies, was.Assumptions
 	severity, subject := max(was.Severity, one.Severity), min(was.Subject, one.Subject)
 	if one.Effect > was.Effect {
 		*was = one
 	}
 	was.Severity, was.Subject = severity, subject
 	was.Related = places(append(slices.Clone(related), one.Related...))
+	was.Copies = append(copies, one.Copies...)
 	was.Assumptions = unique(append(slices.Clone(assumptions), one.Assumptions...))
 }
 
 // ofNobody are rules about what nobody wrote. It is missing in each copy of a file, and in each of several that are
 // meant as alternatives: where the words are the same, that is one finding.
 var ofNobody = []string{"F107", "F505"}
+
+// theSame is what stands at a copy.
+const theSame = "the same"
+
+// AtCopy returns the finding at one of its copies, which change places with it.
+func (f Finding) AtCopy(at topology.Position) Finding {
+	f.Related, f.Copies = slices.Clone(f.Related), slices.Clone(f.Copies)
+	for i, was := range f.Related {
+		if was == (Place{at, theSame}) {
+			f.Related[i].At = f.At
+		}
+	}
+	for i, was := range f.Copies {
+		if was == at {
+			f.Copies[i] = f.At
+		}
+	}
+	f.At = at
+	return f
+}
 
 // maxRelated is how many related places a finding names.
 const maxRelated = 20

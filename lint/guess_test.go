@@ -39,6 +39,24 @@ func TestCallsThatAreGuessedFromVariablesAreNoErrorTogether(t *testing.T) {
 	}
 }
 
+func TestAGuessedCallMakesNoWarningOfWhatIsTooMuchWithoutIt(t *testing.T) {
+	const variable = ", perRequest: \"1 (assumed: the address stands in the variable X)\""
+	said := fanned("", `"3 (default of nginx 1)"`)
+	guessed := strings.Replace(said, "to: five", "to: five"+variable, 1)
+	if said == guessed {
+		t.Fatal("nothing is guessed")
+	}
+	got := of("F101", lint.Run(parse(t, guessed), lint.Options{}))
+	if len(got) != 1 || got[0].Severity != lint.Error ||
+		!strings.Contains(got[0].Message, "12 without those that it need not make") {
+		t.Errorf("%+v, want an error that says what is proved without the guess", got)
+	}
+	got = of("F101", lint.Run(parse(t, guessed), lint.Options{MaxAmplification: 12}))
+	if len(got) != 1 || got[0].Severity != lint.Warning {
+		t.Errorf("%+v, want a warning: without the guess it is within the limit", got)
+	}
+}
+
 func TestWhereOneLayerRepeatsThereAreNoOthersToSwitchOff(t *testing.T) {
 	for form, others := range map[string]bool{call(nobody, on("11", "503")): false,
 		chained("answersWith: \"503\"", on("4", "503"), on("3", "503")): true} {

@@ -53,6 +53,10 @@ func (r *run) report(one Finding) {
 	if one.Severity == 0 {
 		one.Severity = severity(one.Rule)
 	}
+	one.Message, one.Fix = topology.OneLine(one.Message), topology.OneLine(one.Fix)
+	for i := range one.Assumptions {
+		one.Assumptions[i] = topology.OneLine(one.Assumptions[i])
+	}
 	if one.Effect = min(one.Effect, mostEffect); math.IsNaN(one.Effect) {
 		one.Effect = 0
 	}

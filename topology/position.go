@@ -13,9 +13,9 @@ type Position struct {
 	Column int    // from 1, in characters; 0 when only the line is known
 }
 
-// String is file:line:column, as far as they are known.
+// String is file:line:column, as far as they are known, in one line.
 func (p Position) String() string {
-	s := p.File
+	s := OneLine(p.File)
 	if p.Line > 0 {
 		s += ":" + strconv.Itoa(p.Line)
 		if p.Column > 0 {

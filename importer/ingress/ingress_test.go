@@ -367,3 +367,25 @@ func TestBadIngressesAreSaid(t *testing.T) {
 		t.Errorf("the patch of an Ingress is one without rules: %v", f.Remarks)
 	}
 }
+
+// Which files come first decides nothing: names of files order what contradicts.
+func TestTheOrderOfFilesChangesNothing(t *testing.T) {
+	const class = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: %s, annotations: " +
+		"{ingressclass.kubernetes.io/is-default-class: \"true\"}}\nspec: {controller: %s}\n"
+	texts := []string{ingressOf(annotations(`proxy-next-upstream-tries: "5"`), nginxClass),
+		ingressOf(annotations(`proxy-next-upstream-tries: "4"`), nginxClass),
+		ingressOf(annotations(`canary: "true"`), nginxClass), ingressOf("", ""),
+		fmt.Sprintf(class, "one", "k8s.io/ingress-nginx"), fmt.Sprintf(class, "two", "ingress-controllers.konghq.com/kong"),
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {proxy-next-upstream-timeout: \"7\"}\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {proxy-next-upstream-timeout: \"8\"}\n"}
+	var docs []source.Document
+	for i, text := range texts {
+		all, _ := source.YAML(fmt.Sprintf("%d.yaml", i), []byte(text))
+		docs = append(docs, all...)
+	}
+	want := fmt.Sprintf("%+v", ingress.Read(docs, source.Assume{}))
+	slices.Reverse(docs)
+	if got := fmt.Sprintf("%+v", ingress.Read(docs, source.Assume{})); got != want {
+		t.Errorf("from the last file to the first\n%s\nand else\n%s", got, want)
+	}
+}

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/abate-go/abate/importer/kong"
@@ -28,7 +29,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	r := &reader{assume: assume, classes: map[string]source.Resource{}, made: map[string]bool{},
 		beside: map[[2]string]topology.Layer{}}
 	r.kong.Version = r.version(kongIngress)
-	for _, d := range docs {
+	for _, d := range ordered(docs) {
 		switch o := d.Resource(); o.Kind {
 		case "Ingress":
 			r.ingresses = append(r.ingresses, o)
@@ -58,6 +59,16 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 	}
 	r.form.Remarks = source.Distinct(append(r.form.Remarks, r.kong.Remarks...))
 	return r.form
+}
+
+// ordered returns documents by file and line: where they contradict, the order in which files were named decides
+// nothing.
+func ordered(docs []source.Document) []source.Document {
+	docs = slices.Clone(docs)
+	slices.SortStableFunc(docs, func(a, b source.Document) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return docs
 }
 
 // middlewares is the annotation of an Ingress that package traefik reads.

@@ -2,6 +2,7 @@ package source
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,7 +98,7 @@ func Before(v, w string) bool {
 			return a[i] < b[i]
 		}
 	}
-	return len(a) > 0 && len(a) < len(b)
+	return len(a) > 0 && len(a) < len(b) && slices.ContainsFunc(b[len(a):], func(n int) bool { return n > 0 })
 }
 
 func numbers(v string) []int {

@@ -80,7 +80,8 @@ func TestVersionsAreComparedByTheirNumbers(t *testing.T) {
 		v, w string
 		want bool
 	}{{"1.23", "1.24", true}, {"v1.9.3", "1.24", true}, {"1.24", "1.24", false}, {"1.24.0-rc1", "1.24", false},
-		{"2", "1.24", false}, {"1", "1.24", true}, {"latest", "1.24", false}} {
+		{"2", "1.24", false}, {"1", "1.24", true}, {"latest", "1.24", false},
+		{"3", "3.0", false}, {"v2", "2.0.0", false}} {
 		if got := source.Before(c.v, c.w); got != c.want {
 			t.Errorf("Before(%q, %q) is %v", c.v, c.w, got)
 		}
