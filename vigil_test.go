@@ -147,6 +147,24 @@ func TestACallForWhichNoSignComesEndsWithItsOwnLastError(t *testing.T) {
 	}
 }
 
+// A worker with an hour, and nobody beside him who could give a sign: he does not wait for that hour.
+func TestWhoCallsAloneFindsOutHimself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s sick
+		p := watching()
+		p.AttemptTimeout = 0
+		g := guard(t, p)
+		failing(t, g, &s)
+		ends := watchers(g, 1, time.Hour, s.call)
+		time.Sleep(100 * ms)
+		s.state.Store(well)
+		if e := <-ends; e.err != nil || e.after > 5*time.Second {
+			t.Errorf("%v after %v", e.err, e.after)
+		}
+		nothingLeft(t, g)
+	})
+}
+
 func TestNoMoreCallsWaitForASignThanTheBudgetPaysFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sick

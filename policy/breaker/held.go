@@ -125,6 +125,9 @@ func (a *adaptive) look(now time.Duration, w *Waiter) (look time.Duration, woken
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change = a.judge(now)
+	if w.Sign && w.waits {
+		alone(a, now, w)
+	}
 	woken = a.release(now)
 	return a.lookAt(now, w), woken, change
 }
@@ -132,6 +135,9 @@ func (a *adaptive) look(now time.Duration, w *Waiter) (look time.Duration, woken
 // lookAt returns when the driver of a waiter is to look. Where that time has come already nobody in the line has time
 // for an attempt: then nobody looks out, until somebody comes who has.
 func (a *adaptive) lookAt(now time.Duration, w *Waiter) time.Duration {
+	if w.Sign && w.waits { // rarely, since the others do so too
+		return after(now, max(a.learned.lonely(), now-w.failed))
+	}
 	if w.admitted || a.line.lookout != w {
 		return Never
 	}

@@ -126,8 +126,11 @@ func (l *learned) limit() time.Duration {
 	if l.patience > 0 {
 		return l.patience
 	}
-	return max(unknownPatience, 20*l.smoothed)
+	return l.lonely()
 }
+
+// lonely returns how long an attempt may take where nobody says it: a long time beside what it usually takes.
+func (l *learned) lonely() time.Duration { return max(unknownPatience, 20*l.smoothed) }
 
 // overdue returns the age at which a success is late: TCP's retransmission timeout (RFC 6298), but at least twice what
 // a success takes, and at most half of what callers give it. Before the first success it is that half.

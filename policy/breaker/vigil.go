@@ -90,6 +90,16 @@ func signalled(a *adaptive, now time.Duration, woken []*Waiter) []*Waiter {
 	return woken
 }
 
+// alone lets the oldest go on without a sign of life where nobody could give one: if nothing has been sent for as long
+// as callers wait of whom nothing is known. He finds out, as whoever waits for an open circuit does.
+func alone(a *adaptive, now time.Duration, w *Waiter) {
+	v := &a.vigil
+	if a.current() == Closed && v.out == 0 && a.flights.busy() == 0 &&
+		now-max(a.idle, w.failed) >= a.learned.lonely() {
+		v.sign, v.places = now, max(v.places, 1)
+	}
+}
+
 // tended keeps the vigil up with the end of an attempt.
 func tended(a *adaptive, began, age time.Duration, serial uint32, waited bool, r Result) {
 	v := &a.vigil

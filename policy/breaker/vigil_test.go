@@ -64,8 +64,8 @@ func (x *watch) freed() (permits []breaker.Permit) {
 		switch p, v, look := x.b.Look(x.now, w); {
 		case v == breaker.Admitted:
 			permits = append(permits, p)
-		case v == breaker.Waits && look != breaker.Never:
-			x.t.Errorf("who waits for a sign is to look at %v: nothing comes of time alone", look)
+		case v == breaker.Waits && look-x.now < 2*ms:
+			x.t.Errorf("who waits for a sign is to look again after %v", look-x.now)
 		case v == breaker.Waits:
 			left = append(left, w)
 		}
@@ -264,5 +264,49 @@ func TestWhoWaitsForASignGoesOnWhenNobodyMayWait(t *testing.T) {
 	x.b.Reconfigure(x.now, breaker.Config{FailureThreshold: 3})
 	if n := len(x.freed()); n != 2 || woken != 2 {
 		t.Errorf("%d of 2 were woken, %d go on", woken, n)
+	}
+}
+
+// Whoever calls alone waits in vain for others: after a silence that means something he finds out himself.
+func TestWhereNobodyElseCallsOneOfThoseWhoWaitFindsOut(t *testing.T) {
+	x := failing(t)
+	x.fails(3, 3600*s, 1000)
+	if n := len(x.freed()); n != 0 {
+		t.Fatalf("%d go on at once", n)
+	}
+	waited := time.Duration(0)
+	var freed []breaker.Permit
+	for ; len(freed) == 0 && waited < 10*s; waited += 10 * ms {
+		x.now += 10 * ms
+		freed = x.freed()
+	}
+	if len(freed) != 1 || waited > 2*s {
+		t.Fatalf("%d go on after %v, want one within a second or two", len(freed), waited)
+	}
+	x.end(freed[0], ms, breaker.Failure)
+	if n := len(x.freed()); n != 0 {
+		t.Errorf("%d go on after a failure", n)
+	}
+	x.now += waited
+	if freed = x.freed(); len(freed) != 1 {
+		t.Fatalf("%d go on after another silence, want one", len(freed))
+	}
+	x.end(freed[0], ms, breaker.Success)
+	if n := len(x.freed()); n != 1 {
+		t.Errorf("%d go on after a success, want the third", n)
+	}
+}
+
+// While others call it is they who find out.
+func TestWhoWaitsForASignDoesNotFindOutWhileOthersCall(t *testing.T) {
+	x := failing(t)
+	x.fails(1, 3600*s, 1000)
+	for range 200 {
+		p := x.begin()
+		x.end(p, 5*ms, breaker.Neutral)
+		x.end(x.begin(), 5*ms, breaker.Neutral)
+		if n := len(x.freed()); n != 0 {
+			t.Fatalf("%d go on while others call", n)
+		}
 	}
 }
