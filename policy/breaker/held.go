@@ -135,7 +135,7 @@ func (a *adaptive) look(now time.Duration, w *Waiter) (look time.Duration, woken
 // lookAt returns when the driver of a waiter is to look. Where that time has come already nobody in the line has time
 // for an attempt: then nobody looks out, until somebody comes who has.
 func (a *adaptive) lookAt(now time.Duration, w *Waiter) time.Duration {
-	if w.Sign && w.waits { // rarely, since the others do so too
+	if w.Sign && w.waits { // less and less often: it is enough that one of them looks
 		return after(now, max(a.learned.lonely(), now-w.failed))
 	}
 	if w.admitted || a.line.lookout != w {

@@ -28,7 +28,8 @@ func (b *Breaker) Hold(now, deadline, patience time.Duration, w *Waiter) (p Perm
 }
 
 // Look asks what has become of a call that is held: when it is woken, and when the time has come that Hold or Look has
-// returned, which is Never for one that will be woken.
+// returned, which is Never for one that will be woken. Who waits for a sign of life looks now and then: if nobody else
+// calls, nobody wakes him.
 func (b *Breaker) Look(now time.Duration, w *Waiter) (permit Permit, v Verdict, look time.Duration) {
 	if !b.cur.Load().holds() { // any more: nor does it release anybody else
 		b.loop.withdraw(w)

@@ -38,13 +38,13 @@ const (
 	// slowly times what an attempt usually takes is slow: noise stays below it, an overload does not. The first success
 	// after an outage says anew what is usual: one at a time, on a server that may have become slower by other causes.
 	slowly = 4
-	// waitsLong is how long somebody has waited at least, since the other side is back, if connections are too few: longer
-	// than one that is handed from caller to caller lets anybody wait, if it can carry them. Where rounds are longer it is
-	// patient of one: by then nearly all instances of a fleet have noticed and have a connection, and those who were first
-	// do not take the places of the last. With 0.75 that fails in three of ten fleets of scenarios/pods-reconnect.yaml,
-	// with 0.85 in none of two hundred; with more, single instances lose more queries.
-	waitsLong = 100 * time.Millisecond
-	patient   = 0.85
+	// Connections are too few if somebody has waited, since the other side is back, for waitsLong and for the share
+	// mostOfRound of a round. A connection that is handed from caller to caller lets nobody wait for waitsLong if it can
+	// carry them all. After most of a round nearly all instances of a fleet have a connection, and those who were first
+	// do not take the places of the last: with 0.75 that failed in three of ten fleets of scenarios/pods-reconnect.yaml,
+	// with 0.85 in none of two hundred. With more, single instances lose more queries.
+	waitsLong   = 100 * time.Millisecond
+	mostOfRound = 0.85
 	// always is more rounds than there will be.
 	always = math.MaxInt
 )
@@ -54,8 +54,8 @@ const (
 // for each that succeeded without being slow, so that their number doubles from round to round. A refusal for load
 // halves it; a failure makes it one, and the rounds longer. How long the rounds are while the other side comes back
 // follows from how long it was away: half of that, since it takes the other instances of a fleet as long to notice.
-// While somebody waits who has waited for as long as that since then, rounds last a tenth of a second: a slow success
-// makes the current one as long as it should be, a refusal all until the next outage. Once nobody has had to wait for
+// While somebody waits who has waited for most of such a round, rounds last a tenth of a second: a slow success makes
+// the current one as long as it should be, a refusal all until the next outage. Once nobody has had to wait for
 // two rounds the Opener looks on again.
 //
 // All methods may be called from many goroutines at once. Times are durations since any fixed origin, the same for all
@@ -148,7 +148,9 @@ func (o *Opener) end() time.Duration {
 }
 
 // long is how long somebody has waited if he needs the next round.
-func (o *Opener) long() time.Duration { return max(waitsLong, time.Duration(float64(o.round)*patient)) }
+func (o *Opener) long() time.Duration {
+	return max(waitsLong, time.Duration(float64(o.round)*mostOfRound))
+}
 
 // again is when whoever cannot begin now should ask again: at the end of the round, when he has waited for long, or
 // when one of those on their way may have arrived.
