@@ -29,7 +29,7 @@ func Readable(fd uintptr) bool {
 
 // transfer makes a system call that cannot block, since the socket does not. So the scheduler need not hear of it, as
 // it would of syscall.Read: then it gives this goroutine's processor to another thread while the kernel moves bytes,
-// which costs more than the call. The calls are those of sockets: read and write go through the kernel's layer of files.
+// which costs more than the call. The calls are those of sockets, which do not pass the kernel's layer of files.
 func transfer(call, fd uintptr, p []byte, flags uintptr) (int, error) {
 	for len(p) > 0 {
 		n, _, errno := syscall.RawSyscall6(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)),
