@@ -141,7 +141,7 @@ func (a *adaptive) lookAt(now time.Duration, w *Waiter) time.Duration {
 		if at := lonelyAt(a, w); at > now {
 			return at
 		}
-		return after(now, a.learned.lonely())
+		return after(now, a.learned.lonely()) // nobody may go now, or he has no time for it
 	}
 	if w.admitted || a.line.lookout != w {
 		return Never

@@ -142,17 +142,17 @@ func tended(a *adaptive, began, age time.Duration, serial uint32, waited bool, r
 	}
 }
 
-// writtenOff takes the places of retries back that are overdue where an attempt that began later has succeeded: what
-// hangs, perhaps for ever, keeps nobody from going on.
+// writtenOff takes back the places of retries that have been out for very long, while an attempt that began later has
+// succeeded: what hangs, perhaps for ever, keeps nobody from going on.
 func writtenOff(a *adaptive, began, now time.Duration) {
-	overdue := a.learned.overdue()
-	if now-a.vigil.swept < overdue {
+	long := a.learned.lonely()
+	if now-a.vigil.swept < long {
 		return
 	}
 	a.vigil.swept = now
 	for i := range a.flights.places {
 		f := &a.flights.places[i]
-		if f.serial != 0 && f.waited && !f.foreign && f.start < began && now-f.start >= overdue {
+		if f.serial != 0 && f.waited && !f.foreign && f.start < began && now-f.start >= long {
 			f.waited = false
 			a.vigil.out--
 		}
