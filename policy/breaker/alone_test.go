@@ -1,6 +1,7 @@
 package breaker_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -145,5 +146,54 @@ func TestARetryThatHangsKeepsNobodyFromASign(t *testing.T) {
 	x.end(hung[0], ms, breaker.Failure)
 	if st := x.b.Snapshot(x.now); st.Learned.Waiting != 0 || st.Learned.InFlight != 0 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// Whatever has happened, and whatever hangs: who is left alone is let go before half of his time is over, if he looks
+// when he is told to.
+func TestWhoIsLeftAloneIsNeverForgotten(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		x := failing(t)
+		var out []breaker.Permit
+		for range 200 {
+			x.now += time.Duration(r.IntN(50)) * ms
+			switch p, ok := x.b.AllowFor(x.now, s); {
+			case ok && r.IntN(4) == 0:
+				x.waits(time.Duration(r.IntN(100))*s, 8)
+				x.b.Record(x.now, p, breaker.Failure)
+			case ok:
+				out = append(out, p)
+			}
+			for len(out) > 0 && r.IntN(2) == 0 {
+				i := r.IntN(len(out))
+				x.b.Record(x.now, out[i], breaker.Result(r.IntN(5)))
+				out = append(out[:i], out[i+1:]...)
+			}
+			out = append(out, x.freed()...)
+		}
+		for _, w := range x.waiters {
+			if p, ok := x.b.Leave(x.now, w); ok {
+				out = append(out, p)
+			}
+		}
+		w, from := &breaker.Waiter{Sign: true, Among: 8, Last: seed%2 == 0}, x.now
+		_, v, look := x.b.Hold(x.now, x.now+3600*s, s, w)
+		for looks := 0; v == breaker.Waits; looks++ {
+			if look <= x.now || looks > 50 {
+				t.Fatalf("%d: at %v he is to look at %v", seed, x.now, look)
+			}
+			x.now = look
+			_, v, look = x.b.Look(x.now, w)
+		}
+		if v != breaker.Admitted || x.now-from > 1800*s {
+			t.Errorf("%d: %v after %v, %v", seed, v, x.now-from, x.b.State())
+		}
+		for _, p := range out {
+			x.b.Record(x.now, p, breaker.Neutral)
+		}
+		if st := x.b.Snapshot(x.now); st.Learned.Waiting != 0 || st.Learned.InFlight != 1 {
+			t.Errorf("%d: %+v", seed, st)
+		}
 	}
 }
