@@ -32,6 +32,12 @@ func failing(t *testing.T, g *abate.Guard, s *sick) {
 			t.Fatal(err)
 		}
 	}
+	refuses(t, g, s)
+}
+
+// refuses has the circuit of g learn that nothing is known any more but failures, which come at once.
+func refuses(t *testing.T, g *abate.Guard, s *sick) {
+	t.Helper()
 	s.state.Store(refusing)
 	for range 4 {
 		if _, err := abate.Do(context.Background(), g, func(ctx context.Context) (int, error) {
@@ -193,13 +199,19 @@ func TestRareCallsOutlastALongOutage(t *testing.T) {
 	})
 }
 
-func TestTheLastRetryIsSpentLate(t *testing.T) {
+func TestTheLastRetryIsSpentLateWhereCallsAreRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sick
 		p := watching()
 		p.AttemptTimeout, p.MaxRetries = 0, 1
 		g := guard(t, p)
-		failing(t, g, &s)
+		for range 50 { // others may call any second
+			time.Sleep(time.Second)
+			if _, err := abate.Do(context.Background(), g, s.call); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refuses(t, g, &s)
 		ends := watchers(g, 1, time.Minute, s.call)
 		time.Sleep(10 * time.Second)
 		s.state.Store(well)

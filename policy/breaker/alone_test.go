@@ -45,15 +45,22 @@ func TestWhereNobodyElseCallsOneOfThoseWhoWaitFindsOut(t *testing.T) {
 func TestWhoCallsAloneFindsOutEverMoreSeldom(t *testing.T) {
 	for _, row := range []struct {
 		patience    time.Duration
-		last        bool
+		last, rare  bool
 		atMost      int
 		first, then time.Duration
 	}{
-		{3600 * s, false, 7, s, s}, // after 1, 4, 16, 64, 256 and 1024 s
-		{3600 * s, true, 3, 15 * s, 100 * s},
-		{10 * s, true, 200, 4 * s, 4 * s}, // after half of the time that they had
+		{3600 * s, false, false, 7, s, s}, // after 1, 4, 16, 64, 256 and 1024 s
+		{3600 * s, true, false, 4, s, 15 * s},
+		{3600 * s, true, true, 3, 12 * s, 100 * s},
+		{10 * s, true, true, 201, 4 * s, 4 * s}, // after half of the time that they had
 	} {
 		x := failing(t)
+		if row.rare {
+			x.now = healthy(x.b, x.now, 50, 20*ms, s)
+			for range 3 {
+				x.end(x.begin(), ms, breaker.Failure)
+			}
+		}
 		x.last = row.last
 		x.fails(1, row.patience, 1000)
 		from, sent := x.now, 0

@@ -111,18 +111,18 @@ func alone(a *adaptive, now time.Duration, w *Waiter) {
 
 // lonelyAt returns when a waiter finds out himself if nobody else does before. That takes one of the few retries that
 // he has, and of the budget, with which he could go on when there is a sign. So it is the more seldom the longer there
-// has been none, and the last retry is spent late; but no later than after half of the time that he had.
+// has been none. The last retry is spent late, and where calls are rare it takes longer until nobody else seems to call;
+// but no later than after half of the time that he had.
 func lonelyAt(a *adaptive, w *Waiter) time.Duration {
-	lonely, outage := a.learned.lonely(), time.Duration(0)
-	last := max(a.moved, w.failed)
+	outage, last := time.Duration(0), max(a.moved, w.failed)
 	if from := a.vigil.from; from != 0 {
 		outage = last - from
 	}
 	gap := 3 * outage
 	if w.Last {
-		gap = 16 * max(outage, lonely)
+		gap = 16 * max(outage, a.every)
 	}
-	return after(last, max(min(gap, (w.deadline-w.failed)/2), lonely))
+	return after(last, max(min(gap, (w.deadline-w.failed)/2), a.learned.lonely()))
 }
 
 // tended keeps the vigil up with the end of an attempt.
