@@ -111,8 +111,8 @@ func alone(a *adaptive, now time.Duration, w *Waiter) {
 
 // lonelyAt returns when a waiter finds out himself if nobody else does before. That takes one of the few retries that
 // he has, and of the budget, with which he could go on when there is a sign. So it is the more seldom the longer there
-// has been none. The last retry is spent late, and where calls are rare it takes longer until nobody else seems to call;
-// but no later than after half of the time that he had.
+// has been none. The last retry is spent late, and where calls are rare it takes longer until nobody else seems to
+// call; but no later than after half of the time that he had.
 func lonelyAt(a *adaptive, w *Waiter) time.Duration {
 	outage, last := time.Duration(0), max(a.moved, w.failed)
 	if from := a.vigil.from; from != 0 {
