@@ -228,7 +228,10 @@ func onlyCode(e *edge, l *topology.Layer) bool {
 // twice is F301: an unsafe request is sent again that may have been carried out.
 func (r *run) twice(e *edge, l *topology.Layer, other bool) {
 	codes := r.g.services[e.to].Codes()
-	mayHaveRun := func(o topology.Outcome) bool { return executed(o) && (codes || !o.GRPC()) }
+	waits := l.PerTry.Or(0) == 0 && !l.PerTry.IsUnknown() // so a call that hangs is not tried again: F205
+	mayHaveRun := func(o topology.Outcome) bool {
+		return executed(o) && (codes || !o.GRPC()) && (o != topology.Hang || !waits)
+	}
 	by, n := mostTries(l, topology.Unsafe, mayHaveRun)
 	if by == nil {
 		return

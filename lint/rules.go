@@ -57,7 +57,8 @@ var rulesOfAmplification = []Rule{
 			"budgets keep the average below the limit, or every layer of the path has one, where all attempts are connections " +
 			"that nobody accepts, and where every retry of the path is a default for codes of gRPC only. It is " +
 			"one, too, where no one way brings too much and only several do together that rest on addresses in " +
-			"variables: who holds five addresses need not call all five for one request. Raise the limit " +
+			"variables: who holds five addresses need not call all five for one request. It is not said where one layer " +
+			"alone repeats, without a count and with a budget, which is [F108](F108.md). Raise the limit " +
 			"(--max-amplification) if you mean it.",
 		"Let one layer of the path retry, the one that knows which calls may be repeated, and switch the others off. With " +
 			"Abate, `retryOwner: nearest` makes of the product a sum."},
@@ -191,7 +192,7 @@ var rulesOfTime = []Rule{
 var rulesOfOutcomes = []Rule{
 	{"F301", "Requests that must not be repeated are repeated", Error,
 		"POST and PATCH are tried again after a failure that may have come after the work was done: a 5xx, a reset " +
-			"connection, a time-out. Then the order is placed, or the card charged, twice. An error where a call is known to " +
+			"connection, the end of a try's limit of time. Then the order is placed, or the card charged, twice. An error where a call is known to " +
 			"be unsafe (`unsafe: true`), else a warning.",
 		"RFC 9110, section 9.2.2. Envoy, Istio, HAProxy's L7 retries, .NET's standard handler and resilience4j repeat " +
 			"POST; nginx does not. Threads kubernetes/ingress-nginx#4174, dotnet/aspire#4631.",
