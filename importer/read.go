@@ -40,6 +40,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	r.unlist("aws-sdk", awssdk.Silent(r.byFormat["aws-sdk"]))
 	assume.Images = workloads.Images(r.byFormat["workloads"])
 	assume.Environments = workloads.Environments(r.byFormat["workloads"])
+	assume.Defaults = defaults(files)
 	assume.Built = append(versions(files), r.mounts()...)
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)

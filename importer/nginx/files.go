@@ -92,12 +92,24 @@ func (f *files) glob(d *source.Document, pattern string) []*source.Document {
 	var out []*source.Document
 	for i := range f.docs {
 		o := &f.docs[i]
-		if ok, err := path.Match(pattern, o.File); ok && err == nil && o.Name == "" && key(o) != key(d) {
+		as, _ := path.Match(pattern, o.File)
+		filledIn, _ := path.Match(pattern, templateOf(o.File))
+		if (as || filledIn) && o.Name == "" && key(o) != key(d) {
 			out = append(out, o)
 		}
 	}
 	slices.SortFunc(out, func(a, b *source.Document) int { return strings.Compare(a.File, b.File) })
 	return out
+}
+
+// templateOf returns the name of what a file becomes when somebody fills it in: default.conf of default.conf.j2.
+func templateOf(file string) string {
+	for _, extension := range []string{".j2", ".tmpl", ".tpl", ".template"} {
+		if short, is := strings.CutSuffix(file, extension); is {
+			return short
+		}
+	}
+	return file
 }
 
 // elsewhere reports whether a file of the audit that is not nginx's, because it sets nothing that an audit looks at, is

@@ -1,0 +1,35 @@
+package importer_test
+
+import (
+	"testing"
+
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/importer/source"
+)
+
+// The image of nginx fills in its templates from the environment, which the Dockerfile beside them may set.
+func TestADockerfileSetsTheVariablesOfItsFolder(t *testing.T) {
+	const conf = "server {\n  location / {\n    proxy_pass http://${ORDERS_HOST}:8080/;\n  }\n}\n"
+	for text, want := range map[string]string{
+		"FROM nginx\nENV ORDERS_HOST=orders\n":                        "orders",
+		"ENV X=1 \\\n    ORDERS_HOST=\"orders\" \\\n    Y='2 3'\n":    "orders",
+		"ENV ORDERS_HOST orders\n":                                    "orders",
+		"ARG ORDERS_HOST=orders\n":                                    "(orders_host)",
+		"ENV ORDERS_HOST=${WHERE}\n":                                  "(orders_host)",
+		"ENV ORDERS_HOST=old\nRUN true\nENV ORDERS_HOST=orders\n":     "orders",
+		"# ENV ORDERS_HOST=orders\n":                                  "(orders_host)",
+		"FROM nginx\nCOPY x y\nENV A=b # no comment\nENV ORDERS_HOST": "(orders_host)",
+	} {
+		form, _ := importer.Read([]importer.File{{Name: "web/Dockerfile", Data: []byte(text)},
+			{Name: "web/conf/default.conf.template", Data: []byte(conf)}}, source.Assume{})
+		if len(form.Calls) != 1 || form.Calls[0].To != want {
+			t.Errorf("%q: calls %+v, want one to %q", text, form.Calls, want)
+		}
+	}
+	both := []importer.File{{Name: "web/Dockerfile", Data: []byte("ENV ORDERS_HOST=a")},
+		{Name: "web/Dockerfile.dev", Data: []byte("ENV ORDERS_HOST=b")},
+		{Name: "web/default.conf.template", Data: []byte(conf)}}
+	if form, _ := importer.Read(both, source.Assume{}); form.Calls[0].To != "(orders_host)" {
+		t.Errorf("of two Dockerfiles one was taken: %q", form.Calls[0].To)
+	}
+}
