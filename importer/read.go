@@ -139,9 +139,20 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 	}
 }
 
-// template notes a file that is a template and nothing else. A chart has many: they are one remark for each folder, and
-// those below its templates are that one's.
+// audited is text of what an audit would read in a template, were it rendered: of a workload, a route, a policy of
+// retries, the configuration of a gateway. Secrets, volumes, roles and jobs have none of it.
+var audited = regexp.MustCompile(`(?m)^[ \t-]*kind:[ \t]*["']?(Deployment|StatefulSet|DaemonSet|Rollout|ReplicaSet|Pod|` +
+	`Ingress|Resiliency)\b|^[ \t-]*kind:[ \t]*["']?\{\{|` +
+	`apiVersion:[ \t]*["']?([\w.-]+\.)?(istio\.io|gateway\.networking\.k8s\.io|envoyproxy\.io|linkerd\.io|` +
+	`projectcontour\.io|traefik\.io|traefik\.containo\.us|konghq\.com|kuma\.io|consul\.hashicorp\.com)/|` +
+	`proxy_pass|static_resources|typed_config|resilience4j|methodConfig|(?i:retr(y|ies))|^[ \t]*(backend|upstream)[ \t]`)
+
+// template notes a file that is a template and nothing else, if it is of something that an audit reads. A chart has
+// many: they are one remark for each folder, and those below its templates are that one's.
 func (r *reading) template(d *source.Document) {
+	if !audited.Match(d.Data) {
+		return
+	}
 	folder := path.Dir(d.File)
 	if chart, _, deeper := strings.Cut(folder, "/templates/"); deeper {
 		folder = chart + "/templates"
@@ -171,14 +182,17 @@ var unmistakable = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilie
 
 // meant reports whether a broken file was meant for one of the programs that an audit knows.
 func meant(name string, data []byte) bool {
+	if path.Base(name) == "Chart.yaml" { // which names a chart, and configures nothing
+		return false
+	}
 	if path.Ext(name) != "" && !isConfiguration(name) {
 		return unmistakable.Match(data)
 	}
 	return known.Match(data)
 }
 
-// actions are what makes of YAML a text that is none before it is rendered.
-var actions = regexp.MustCompile(`\{\{|\{%|<%`)
+// actions are what makes of YAML a text that is none before it is rendered: {{ .x }}, {% if %}, <%= x %>, %VERSION%, @x@.
+var actions = regexp.MustCompile(`\{\{|\{%|<%|(?m::[ \t]*(?:%[A-Za-z_]+%|@[A-Za-z_.-]+@)[ \t]*$)`)
 
 // document gives a document to its format, and reports whether there is one. Lists are opened; ConfigMaps that are not
 // a format of their own are kept for later.

@@ -1,0 +1,64 @@
+package importer_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/importer/source"
+)
+
+// remarked returns the rules and places of the remarks of files, written as name and text by turns.
+func remarked(files ...string) (all []string) {
+	var given []importer.File
+	for i := 0; i < len(files); i += 2 {
+		given = append(given, importer.File{Name: files[i], Data: []byte(files[i+1])})
+	}
+	form, _ := importer.Read(given, source.Assume{})
+	for _, r := range form.Remarks {
+		all = append(all, r.Rule+" "+r.At.File)
+	}
+	return all
+}
+
+// A chart of secrets and jobs has nothing for an audit, rendered or not.
+func TestOnlyTemplatesOfWhatIsAuditedAreAGap(t *testing.T) {
+	const head = "{{- if .Values.on }}\napiVersion: v1\n"
+	for text, gap := range map[string]bool{
+		"kind: Secret\nmetadata: {name: {{ .x }}}\n":                                      false,
+		"kind: ConfigMap\nmetadata:\n  name: {{ .x }}\ndata: {a: b}\n{{- end }}\n":        false,
+		"kind: CronJob\nmetadata:\n  name: {{ .x }}\n{{- end }}\n":                        false,
+		"kind: Deployment\nmetadata:\n  name: {{ .x }}\n{{- end }}\n":                     true,
+		"kind: \"Ingress\"\n{{- end }}\n":                                                 true,
+		"kind: {{ .kind }}\n{{- end }}\n":                                                 true,
+		"kind: ConfigMap\ndata:\n  nginx.conf: |\n    proxy_pass http://a;\n{{- end }}\n": true,
+		"kind: X\nspec:\n  retries: 3\n{{- end }}\n":                                      true,
+	} {
+		got := remarked("chart/templates/a.yaml", "{{- if .Values.on }}\nkind: Secret\n{{- end }}\n",
+			"chart/templates/b.yaml", head+text)
+		if want := []string{"F702 chart/templates/b.yaml"}; gap && !slices.Equal(got, want) || !gap && len(got) > 0 {
+			t.Errorf("%q: %v, a gap: %v", text, got, gap)
+		}
+	}
+	got := remarked("t/virtual.yaml", head+"apiVersion: networking.istio.io/v1\n{{- end }}\n")
+	if !slices.Equal(got, []string{"F702 t/virtual.yaml"}) {
+		t.Errorf("a route of Istio: %v", got)
+	}
+}
+
+func TestWhatABuildFillsInIsATemplateAndNotBroken(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"chart/Chart.yaml", "apiVersion: v2\nappVersion: %VERSION%\nname: a\n", nil},
+		{"k8s/d.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: %NAME%\n", []string{"F702 k8s/d.yaml"}},
+		{"k8s/d.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: @app.name@\n", []string{"F702 k8s/d.yaml"}},
+		{"k8s/s.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: %NAME%\n", nil},
+		{"k8s/d.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: %NAME\n", []string{"F606 k8s/d.yaml"}},
+	} {
+		if got := remarked(c.name, c.text); !slices.Equal(got, c.want) {
+			t.Errorf("%s %q: %v, want %v", c.name, c.text, got, c.want)
+		}
+	}
+}
