@@ -51,6 +51,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 			r.form.Add(f.read(docs, assume))
 		}
 	}
+	r.notReadYet()
 	r.form.Add(workloads.FromMaps(r.byFormat["workloads"], r.nodes()))
 	tidied(&r.form)
 	return r.form, r.seen
@@ -72,6 +73,8 @@ type reading struct {
 	seen     []Seen
 
 	templates map[string]int // by folder: files that are nothing else
+	skipped   map[string]*unread
+	kinds     []string // of what was skipped, in the order of the files
 }
 
 // configMap is one ConfigMap, opened when all files were seen: only then is known whose it is.
@@ -208,6 +211,9 @@ func (r *reading) document(d source.Document, seen *Seen) (found bool) {
 	}
 	if found = r.take(d, parsed, seen); !found && kind == "ConfigMap" {
 		r.maps = append(r.maps, configMap{d.Root, seen})
+	}
+	if !found {
+		r.skip(d)
 	}
 	return found || kind == "ConfigMap"
 }

@@ -1,0 +1,34 @@
+package importer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/importer"
+	"github.com/abate-go/abate/importer/source"
+)
+
+func TestRetriesOfAProductThatIsNotReadAreSaid(t *testing.T) {
+	object := func(api, kind, spec string) string {
+		return "apiVersion: " + api + "\nkind: " + kind + "\nmetadata: {name: a}\nspec: " + spec + "\n"
+	}
+	mapping := object("getambassador.io/v3alpha1", "Mapping", "{service: a, retry_policy: {num_retries: 1}}")
+	for _, c := range []struct{ text, want string }{
+		{mapping, "F702 a.yaml:2:7 no Mapping of Emissary is read, and this one is about"},
+		{mapping + "---\n" + mapping, "F702 a.yaml:2:7 no Mapping of Emissary is read, and these 2 are about"},
+		{object("getambassador.io/v3alpha1", "Mapping", "{service: a, prefix: /a}"), ""},
+		{object("getambassador.io/v2", "Mapping", "{service: a, timeout_ms: 0}"), "F702 a.yaml:2:7 no Mapping of Emissary"},
+		{object("k8s.nginx.org/v1", "VirtualServer", "{upstreams: [{name: a, next-upstream-timeout: 5s}]}"),
+			"F702 a.yaml:2:7 no VirtualServer of NGINX Ingress Controller"},
+		{object("example.com/v1", "Mapping", "{retries: 3}"), ""},
+	} {
+		form, _ := importer.Read([]importer.File{{Name: "a.yaml", Data: []byte(c.text)}}, source.Assume{})
+		got := ""
+		for _, r := range form.Remarks {
+			got += r.Rule + " " + r.At.String() + " " + r.Text + "\n"
+		}
+		if (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) || strings.Count(got, "\n") > 1 {
+			t.Errorf("%q: %q, want %q", c.text, got, c.want)
+		}
+	}
+}
