@@ -18,8 +18,8 @@ var (
 	pair      = regexp.MustCompile(`(\w+)=("[^"]*"|'[^']*'|\S*)`)
 )
 
-// defaults returns the variables that Dockerfiles set, by their folders. What two Dockerfiles of a folder set differently
-// is left out, and so are values that hold a variable.
+// defaults returns the variables that Dockerfiles set, by their folders. What two Dockerfiles of a folder set
+// differently is left out, and so are values that hold a variable.
 func defaults(files []File) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for _, f := range files {

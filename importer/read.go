@@ -144,8 +144,8 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 
 // audited is text of what an audit would read in a template, were it rendered: of a workload, a route, a policy of
 // retries, the configuration of a gateway. Secrets, volumes, roles and jobs have none of it.
-var audited = regexp.MustCompile(`(?m)^[ \t-]*kind:[ \t]*["']?(Deployment|StatefulSet|DaemonSet|Rollout|ReplicaSet|Pod|` +
-	`Ingress|Resiliency)\b|^[ \t-]*kind:[ \t]*["']?\{\{|` +
+var audited = regexp.MustCompile(`(?m)^[ \t-]*kind:[ \t]*["']?(Deployment|StatefulSet|DaemonSet|Rollout|ReplicaSet|` +
+	`Pod|Ingress|Resiliency)\b|^[ \t-]*kind:[ \t]*["']?\{\{|` +
 	`apiVersion:[ \t]*["']?([\w.-]+\.)?(istio\.io|gateway\.networking\.k8s\.io|envoyproxy\.io|linkerd\.io|` +
 	`projectcontour\.io|traefik\.io|traefik\.containo\.us|konghq\.com|kuma\.io|consul\.hashicorp\.com)/|` +
 	`proxy_pass|static_resources|typed_config|resilience4j|methodConfig|(?i:retr(y|ies))|^[ \t]*(backend|upstream)[ \t]`)
@@ -194,7 +194,8 @@ func meant(name string, data []byte) bool {
 	return known.Match(data)
 }
 
-// actions are what makes of YAML a text that is none before it is rendered: {{ .x }}, {% if %}, <%= x %>, %VERSION%, @x@.
+// actions are what makes of YAML a text that is none before it is rendered: {{ .x }}, {% if %}, <%= x %>, %VERSION%,
+// @x@.
 var actions = regexp.MustCompile(`\{\{|\{%|<%|(?m::[ \t]*(?:%[A-Za-z_]+%|@[A-Za-z_.-]+@)[ \t]*$)`)
 
 // document gives a document to its format, and reports whether there is one. Lists are opened; ConfigMaps that are not

@@ -25,7 +25,7 @@ func (r *run) implicit(e *edge, l *topology.Layer) {
 	case loud:
 		one.Severity, one.Effect = Warning, total
 		one.Message += fmt.Sprintf("; it is part of a path that comes to %s", number(total))
-	case shows(e):
+	case idle(e):
 		return
 	}
 	r.report(one)

@@ -36,8 +36,8 @@ func TestWhatNoLimitOfATryEndsIsNotSaidToBeSentAgain(t *testing.T) {
 
 // A ServiceProfile of Linkerd has no count, only its budget: F108 says so once.
 func TestOneLayerWithoutACountIsSaidOnceWhereABudgetPays(t *testing.T) {
-	const form = "calls:\n- from: a\n  to: b\n  layers:\n  - {kind: sidecar-out, budget: {ratio: 0.2}, overall: 10s, repeats: " +
-		"[{on: ['503'], tries: unbounded}]}\n"
+	const form = "calls:\n- from: a\n  to: b\n  layers:\n  - {kind: sidecar-out, budget: {ratio: 0.2}, overall: " +
+		"10s, repeats: [{on: ['503'], tries: unbounded}]}\n"
 	for _, c := range []struct {
 		form        string
 		f101, f108  int

@@ -108,7 +108,8 @@ var rulesOfAmplification = []Rule{
 			"the layer is part of a path that comes to too much.",
 		"The documentation and source of each product; the finding names the product and the version whose default it took.",
 		"The default is what you want. Write it down all the same, and the next version cannot change it. A gateway's " +
-			"calls of pages for operators (`grafana`, `kiali`, `kibana` and the like, by their names) are left out.",
+			"calls of pages for operators (`grafana`, `kiali`, `kibana` and the like, by their names) are left out, and so " +
+			"are calls of programs that make load for a test (`loadgenerator`).",
 		"Write the number of tries, or that there are none."},
 	{"F108", "Retries without a count", Warning,
 		"The tries are bounded by time or by a budget only, or by nothing (Dapr's `maxRetries: -1`, a ServiceProfile of " +
@@ -155,7 +156,8 @@ var rulesOfTime = []Rule{
 		"Istio writes no time-out where none is set; nor do many clients.",
 		"Streams, websockets and long polls: their limit is an idle limit. Where somebody wrote that there is none it is a " +
 			"note. Limits that programs set in code are not seen. A gateway's calls of pages for operators (`grafana`, " +
-			"`kiali`, `kibana` and the like, by their names) are left out.",
+			"`kiali`, `kibana` and the like, by their names) are left out, and so are " +
+			"calls of programs that make load for a test (`loadgenerator`).",
 		"Set a limit for the whole call at the outermost layer at least."},
 	{"F205", "Retries without a limit for a try", Warning,
 		"The layer is told to repeat a try that runs into its limit, and a try has none: it may take as long as the whole " +
@@ -192,8 +194,8 @@ var rulesOfTime = []Rule{
 var rulesOfOutcomes = []Rule{
 	{"F301", "Requests that must not be repeated are repeated", Error,
 		"POST and PATCH are tried again after a failure that may have come after the work was done: a 5xx, a reset " +
-			"connection, the end of a try's limit of time. Then the order is placed, or the card charged, twice. An error where a call is known to " +
-			"be unsafe (`unsafe: true`), else a warning.",
+			"connection, the end of a try's limit of time. Then the order is placed, or the card charged, twice. An error " +
+			"where a call is known to be unsafe (`unsafe: true`), else a warning.",
 		"RFC 9110, section 9.2.2. Envoy, Istio, HAProxy's L7 retries, .NET's standard handler and resilience4j repeat " +
 			"POST; nginx does not. Threads kubernetes/ingress-nginx#4174, dotnet/aspire#4631.",
 		"GraphQL queries and searches that are POST; services that know an idempotency key (say `keyed: true` of the " +

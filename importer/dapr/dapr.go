@@ -122,11 +122,12 @@ func (r *resiliency) idle(name string, policy source.Node) {
 	if source.Template(policy.Get("policy").Text()) != "" {
 		return
 	}
-	key, text, fix := "maxInterval", "a constant policy waits for its duration each time, which is "+
-		cmp.Or(policy.Get("duration").Text(), "5s here")+", so maxInterval does nothing", "write duration, or policy: exponential"
+	key, fix := "maxInterval", "write duration, or policy: exponential"
+	text := "a constant policy waits for its duration each time, which is " +
+		cmp.Or(policy.Get("duration").Text(), "5s here") + ", so maxInterval does nothing"
 	if policy.Get("policy").Text() == "exponential" {
-		key, text, fix = "duration", "an exponential policy begins with 500ms and grows to its maxInterval, so duration does "+
-			"nothing", "leave it out, or write policy: constant"
+		key, fix = "duration", "leave it out, or write policy: constant"
+		text = "an exponential policy begins with 500ms and grows to its maxInterval, so duration does nothing"
 	}
 	if n := policy.Get(key); n.Exists() {
 		r.remark("F602", n.At(), "retries."+name+" "+key, text, fix)

@@ -78,7 +78,8 @@ func TestAWaitOfTheOtherKindOfPolicyDoesNothing(t *testing.T) {
 		}
 		rule, rest, _ := strings.Cut(want, " ")
 		at, words, _ := strings.Cut(rest, " ")
-		if (want == "") != (got == "") || !strings.HasPrefix(got, rule+" "+at+" ") && want != "" || !strings.Contains(got, words) {
+		if (want == "") != (got == "") || want != "" && !strings.HasPrefix(got, rule+" "+at+" ") ||
+			!strings.Contains(got, words) {
 			t.Errorf("%s: %q, want %q", policy, got, want)
 		}
 	}
