@@ -21,56 +21,69 @@ var notRead = []struct{ group, product string }{
 // limits are keys that say how often a call is tried, or for how long.
 var limits = regexp.MustCompile(`(?i)retr(y|ies)|time-?_?out`)
 
+// routes are keys of the values of a chart that make a route of some gateway.
+var routes = regexp.MustCompile(`^(?i:ingress|routes?|http_?routes?|virtual_?services?)$`)
+
 // unread is one kind of object of a product that no format reads.
 type unread struct {
 	at    topology.Position
 	text  string
+	about string
 	count int
 }
 
 // skip notes an object that sets retries or limits of time for a gateway or a mesh that an audit does not read.
 func (r *reading) skip(d source.Document) {
 	group, _, _ := strings.Cut(d.Root.Get("apiVersion").Text(), "/")
+	kind := d.Root.Get("kind")
+	if group == "helm.toolkit.fluxcd.io" && kind.Text() == "HelmRelease" && has(d.Root.Get("spec", "values"), routes, 0) {
+		r.skipOne("Flux", kind, "rendered", "a route")
+	}
 	for _, p := range notRead {
-		if p.group != group || !sets(d.Root.Get("spec"), 0) {
-			continue
+		if p.group == group && has(d.Root.Get("spec"), limits, 0) {
+			r.skipOne(p.product, kind, "read", "retries or limits of time")
 		}
-		key := p.product + " " + d.Root.Get("kind").Text()
-		if r.skipped == nil {
-			r.skipped = map[string]*unread{}
-		}
-		if r.skipped[key] == nil {
-			r.skipped[key] = &unread{at: d.Root.Get("kind").At(), text: d.Root.Get("kind").Text() + " of " + p.product}
-			r.kinds = append(r.kinds, key)
-		}
-		r.skipped[key].count++
 	}
 }
 
-// sets reports whether a key of a node, or of one below it, says how often a call is tried, or for how long.
-func sets(n source.Node, depth int) bool {
+func (r *reading) skipOne(product string, kind source.Node, how, about string) {
+	key := product + " " + kind.Text()
+	if r.skipped == nil {
+		r.skipped = map[string]*unread{}
+	}
+	if r.skipped[key] == nil {
+		r.skipped[key] = &unread{at: kind.At(), text: kind.Text() + " of " + product + " is " + how, about: about}
+		r.kinds = append(r.kinds, key)
+	}
+	r.skipped[key].count++
+}
+
+// has reports whether a node, or one below it, has a key of which an expression is true, with a value.
+func has(n source.Node, key *regexp.Regexp, depth int) bool {
 	if depth > 20 {
 		return false
 	}
 	for _, p := range n.Pairs() {
-		if limits.MatchString(p.Key) || sets(p.Value, depth+1) {
+		v := p.Value
+		says := v.Text() != "" || len(v.Pairs()) > 0 && v.Get("enabled").Text() != "false" || len(v.Items()) > 0
+		if says && key.MatchString(p.Key) || has(v, key, depth+1) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(n.Items(), func(item source.Node) bool { return sets(item, depth+1) })
+	return slices.ContainsFunc(n.Items(), func(item source.Node) bool { return has(item, key, depth+1) })
 }
 
 // notReadYet remarks what was skipped, once for each kind.
 func (r *reading) notReadYet() {
 	for _, kind := range r.kinds {
 		u := r.skipped[kind]
-		how := "this one is"
+		how := "this one has"
 		if u.count > 1 {
-			how = fmt.Sprintf("these %d are", u.count)
+			how = fmt.Sprintf("these %d have", u.count)
 		}
 		r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: u.at, Subject: "kind " + kind,
-			Text: "no " + u.text + " is read, and " + how + " about retries or limits of time",
-			Fix: "say what they do under calls: in a file of its own, or audit what the product makes of them (a config_dump " +
-				"of Envoy)"})
+			Text: "no " + u.text + ", and " + how + " " + u.about,
+			Fix: "audit what the product makes of them (helm template, a config_dump of Envoy), or say it under calls: in a " +
+				"file of its own"})
 	}
 }

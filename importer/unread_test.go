@@ -14,13 +14,18 @@ func TestRetriesOfAProductThatIsNotReadAreSaid(t *testing.T) {
 	}
 	mapping := object("getambassador.io/v3alpha1", "Mapping", "{service: a, retry_policy: {num_retries: 1}}")
 	for _, c := range []struct{ text, want string }{
-		{mapping, "F702 a.yaml:2:7 no Mapping of Emissary is read, and this one is about"},
-		{mapping + "---\n" + mapping, "F702 a.yaml:2:7 no Mapping of Emissary is read, and these 2 are about"},
+		{mapping, "F702 a.yaml:2:7 no Mapping of Emissary is read, and this one has retries"},
+		{mapping + "---\n" + mapping, "F702 a.yaml:2:7 no Mapping of Emissary is read, and these 2 have retries"},
 		{object("getambassador.io/v3alpha1", "Mapping", "{service: a, prefix: /a}"), ""},
 		{object("getambassador.io/v2", "Mapping", "{service: a, timeout_ms: 0}"), "F702 a.yaml:2:7 no Mapping of Emissary"},
 		{object("k8s.nginx.org/v1", "VirtualServer", "{upstreams: [{name: a, next-upstream-timeout: 5s}]}"),
 			"F702 a.yaml:2:7 no VirtualServer of NGINX Ingress Controller"},
 		{object("example.com/v1", "Mapping", "{retries: 3}"), ""},
+		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {route: {app: {hostnames: [a.example.com]}}}}"),
+			"F702 a.yaml:2:7 no HelmRelease of Flux is rendered, and this one has a route"},
+		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{timeout: 5m, upgrade: {remediation: {retries: 2}}}"), ""},
+		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {ingress: {enabled: false, hosts: [a]}}}"), ""},
+		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {ingress: {}, httpRoute: null}}"), ""},
 	} {
 		form, _ := importer.Read([]importer.File{{Name: "a.yaml", Data: []byte(c.text)}}, source.Assume{})
 		got := ""
