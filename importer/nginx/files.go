@@ -126,6 +126,14 @@ func (f *files) elsewhere(pattern string) bool {
 	})
 }
 
+// passesOn reports whether a directive, or one in a block, passes requests to somebody.
+func passesOn(directives []*directive) bool {
+	return slices.ContainsFunc(directives, func(d *directive) bool {
+		prefix, is := strings.CutSuffix(d.name(), "_pass")
+		return is && slices.Contains(passing, prefix) || passesOn(d.block)
+	})
+}
+
 // maxDirectives bounds what files that include one another come to.
 const maxDirectives = 100_000
 
@@ -147,8 +155,10 @@ func (f *files) expand(directives []*directive, within []string) []*directive {
 			continue
 		}
 		found := f.match(d.doc, pattern.text)
-		// A ConfigMap has all of its files, and a pattern may match none.
-		matched := len(found) > 0 || f.elsewhere(pattern.text) || d.doc.Name != "" && strings.ContainsAny(pattern.text, "*?[")
+		// A pattern may match none. A ConfigMap has all of its files, and one that passes requests on itself is no empty
+		// frame around others.
+		matched := len(found) > 0 || f.elsewhere(pattern.text) || strings.ContainsAny(pattern.text, "*?[") &&
+			(d.doc.Name != "" || passesOn(f.parsed[key(d.doc)]))
 		if !matched {
 			f.remarks = append(f.remarks, topology.Remark{Rule: "F702", At: pattern.at, Subject: "include " + pattern.text,
 				Text: "none of the files that were given is " + pattern.text + ", which is included here",

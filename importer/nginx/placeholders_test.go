@@ -77,3 +77,17 @@ func TestAnIncludeFindsTheTemplateOfItsFile(t *testing.T) {
 		t.Errorf("%s", f.YAML())
 	}
 }
+
+func TestAPatternThatMatchesNothingIsAGapInAnEmptyFrameOnly(t *testing.T) {
+	for text, want := range map[string]int{
+		"http { include /etc/nginx/conf.d/*.conf; }":                                                            1,
+		"http { server { listen 80; return 204; } include /etc/nginx/conf.d/*.conf; }":                          1,
+		"http { server { listen 80; location / { proxy_pass http://a; } } include /etc/nginx/conf.d/*.conf; }":  0,
+		"http { server { listen 80; location / { proxy_pass http://a; } include /etc/nginx/locations.conf; } }": 1,
+	} {
+		f := nginx.Read([]source.Document{{File: "nginx.conf", Data: []byte(text)}}, source.Assume{})
+		if len(f.Remarks) != want {
+			t.Errorf("%s: %d remarks, want %d: %+v", text, len(f.Remarks), want, f.Remarks)
+		}
+	}
+}
