@@ -25,14 +25,16 @@ func remarked(files ...string) (all []string) {
 func TestOnlyTemplatesOfWhatIsAuditedAreAGap(t *testing.T) {
 	const head = "{{- if .Values.on }}\napiVersion: v1\n"
 	for text, gap := range map[string]bool{
-		"kind: Secret\nmetadata: {name: {{ .x }}}\n":                                      false,
-		"kind: ConfigMap\nmetadata:\n  name: {{ .x }}\ndata: {a: b}\n{{- end }}\n":        false,
-		"kind: CronJob\nmetadata:\n  name: {{ .x }}\n{{- end }}\n":                        false,
-		"kind: Deployment\nmetadata:\n  name: {{ .x }}\n{{- end }}\n":                     true,
-		"kind: \"Ingress\"\n{{- end }}\n":                                                 true,
-		"kind: {{ .kind }}\n{{- end }}\n":                                                 true,
-		"kind: ConfigMap\ndata:\n  nginx.conf: |\n    proxy_pass http://a;\n{{- end }}\n": true,
-		"kind: X\nspec:\n  retries: 3\n{{- end }}\n":                                      true,
+		"kind: Secret\nmetadata: {name: {{ .x }}}\n":                                                         false,
+		"kind: ConfigMap\nmetadata:\n  name: {{ .x }}\ndata: {a: b}\n{{- end }}\n":                           false,
+		"kind: CronJob\nmetadata:\n  name: {{ .x }}\n{{- end }}\n":                                           false,
+		"kind: Deployment\nmetadata:\n  name: {{ .x }}\n{{- end }}\n":                                        true,
+		"kind: WorkflowTemplate\nspec:\n  retryStrategy: {expression: lastRetry.exitCode > 1}\n{{- end }}\n": false,
+		"kind: Y\nspec: {maxRetries: {{ .n }}, retryOn: x}\n":                                                true,
+		"kind: \"Ingress\"\n{{- end }}\n":                                                                    true,
+		"kind: {{ .kind }}\n{{- end }}\n":                                                                    true,
+		"kind: ConfigMap\ndata:\n  nginx.conf: |\n    proxy_pass http://a;\n{{- end }}\n":                    true,
+		"kind: X\nspec:\n  retries: 3\n{{- end }}\n":                                                         true,
 	} {
 		got := remarked("chart/templates/a.yaml", "{{- if .Values.on }}\nkind: Secret\n{{- end }}\n",
 			"chart/templates/b.yaml", head+text)

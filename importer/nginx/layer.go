@@ -53,7 +53,7 @@ func (in *instance) passTo(s *scope, prefix string, d *directive, target word, a
 	host := hostOf(address)
 	u := s.upstreams[host]
 	if u == nil {
-		u = alone(hostOf(in.called(address, target)), target.at)
+		u = alone(in.called(host, target), target.at)
 	}
 	to, aliases := u.to()
 	to = in.called(to, target)

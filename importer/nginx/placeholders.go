@@ -47,7 +47,7 @@ func filled(all []*directive, given func(name string) string) []*directive {
 
 // standing is a placeholder that stands for one text wherever it is written: a bare name, or a value of a chart. Others
 // ({{ .Name }}, {{ $x }}) may be filled in anew for each of a list.
-var standing = regexp.MustCompile(`^\$|^(\{\{|<%)[-=]?\s*(\.Values\.)?[A-Za-z_][\w.]*\s*-?(\}\}|%>)$`)
+var standing = regexp.MustCompile(`^\$|^(\{\{|<%)[-=]?\s*(\$?\.Values\.)?[A-Za-z_][\w.]*\s*-?(\}\}|%>)$`)
 
 // called returns a name for an address of which somebody fills in a part: that part is called after its placeholder.
 // What the address leads to is then not known, but all that this nginx does with it is.
@@ -58,8 +58,8 @@ func (in *instance) called(address string, target word) string {
 			return p
 		}
 		called := "(" + strings.ToLower(name) + ")"
-		if !in.named[p] {
-			in.named[p] = true
+		if !in.named[called] {
+			in.named[called] = true
 			fix := "audit the file as it is rendered"
 			if name == strings.ToUpper(name) {
 				fix += ", or give the container the variable " + name

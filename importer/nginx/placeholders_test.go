@@ -40,6 +40,8 @@ func TestAPlaceholderIsWhatTheEnvironmentSaysOrANameOfItsOwn(t *testing.T) {
 		{"web/nginx.conf.j2", "fastcgi_pass {{ PHP }}:9000;", "(php)", "F702 what {{ PHP }}" + isKnown + "(php) here"},
 		{"web/nginx.conf.j2", "proxy_pass http://a-{{ .Values.site.env }}.example.com;", "a-(env).example.com",
 			"F702 what {{ .Values.site.env }}" + isKnown + "(env) here"},
+		{"web/nginx.conf.j2", "proxy_pass https://{{ $.Values.site.host }}/{{ . }}.html;", "(host)",
+			"F702 what {{ $.Values.site.host }}" + isKnown + "(host) here"},
 		{"web/nginx.conf.j2", "proxy_pass http://{{ .Name }};", "", "F702 where http://{{ .Name }} leads is known only " +
 			"when the file is filled in"},
 		{"web/nginx.conf", "proxy_pass http://$Host;", "", "F702 where http://$Host leads is known only when a request " +
