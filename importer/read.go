@@ -148,7 +148,8 @@ var audited = regexp.MustCompile(`(?m)^[ \t-]*kind:[ \t]*["']?(Deployment|Statef
 	`Pod|Ingress|Resiliency)\b|^[ \t-]*kind:[ \t]*["']?\{\{|` +
 	`apiVersion:[ \t]*["']?([\w.-]+\.)?(istio\.io|gateway\.networking\.k8s\.io|envoyproxy\.io|linkerd\.io|` +
 	`projectcontour\.io|traefik\.io|traefik\.containo\.us|konghq\.com|kuma\.io|consul\.hashicorp\.com)/|` +
-	`proxy_pass|static_resources|typed_config|resilience4j|methodConfig|(?i:(\b|_|max|num)retries\b|(\b|_)retry(_?(on|policy|budget))?\b)|^[ \t]*(backend|upstream)[ \t]`)
+	`proxy_pass|static_resources|typed_config|resilience4j|methodConfig|` +
+	`(?i:(\b|_|max|num)retries\b|(\b|_)retry(_?(on|policy|budget))?\b)|^[ \t]*(backend|upstream)[ \t]`)
 
 // template notes a file that is a template and nothing else, if it is of something that an audit reads. A chart has
 // many: they are one remark for each folder, and those below its templates are that one's.
