@@ -18,6 +18,34 @@ var (
 	pair      = regexp.MustCompile(`(\w+)=("[^"]*"|'[^']*'|\S*)`)
 )
 
+// capitals are variables of the environment in a configuration of nginx, whose own are lower case.
+var capitals = regexp.MustCompile(`\$\{?([A-Z][A-Z0-9_]*)\b`)
+
+// filledInBy returns the service whose environment fills in a configuration: the one that sets most of the variables in
+// it, and two at least. It is "" for none, and where two set as many.
+func filledInBy(data []byte, environments map[string]map[string]string) string {
+	names := map[string]bool{}
+	for _, m := range capitals.FindAllSubmatch(data, -1) {
+		names[string(m[1])] = true
+	}
+	service, most := "", 1
+	for s, set := range environments {
+		n := 0
+		for name := range names {
+			if set[name] != "" {
+				n++
+			}
+		}
+		switch {
+		case n > most:
+			service, most = s, n
+		case n == most && n > 1:
+			service = ""
+		}
+	}
+	return service
+}
+
 // defaults returns the variables that Dockerfiles set, by their folders. What two Dockerfiles of a folder set
 // differently is left out, and so are values that hold a variable.
 func defaults(files []File) map[string]map[string]string {

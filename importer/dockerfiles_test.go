@@ -33,3 +33,25 @@ func TestADockerfileSetsTheVariablesOfItsFolder(t *testing.T) {
 		t.Errorf("of two Dockerfiles one was taken: %q", form.Calls[0].To)
 	}
 }
+
+func TestTheServiceThatFillsInAConfigurationIsItsOwn(t *testing.T) {
+	const conf = "server {\n  location / {\n    proxy_read_timeout ${WAIT};\n    proxy_pass http://${BACKEND};\n  }\n}\n"
+	for compose, want := range map[string]string{
+		"services: {front: {image: a, environment: {BACKEND: \"app:80\", WAIT: \"${WAIT:-120}\"}}}": "front>app 2m0s",
+		"services: {front: {image: a, environment: {BACKEND: \"app:80\"}}}":                         "x>(backend) 0s",
+		"services: {front: {image: a, environment: {BACKEND: \"app:80\", WAIT: 1s}}, " +
+			"back: {image: a, environment: {BACKEND: \"app:80\", WAIT: 2s}}}": "x>(backend) 0s",
+	} {
+		form, _ := importer.Read([]importer.File{{Name: "compose.yaml", Data: []byte(compose)},
+			{Name: "resources/x.template", Data: []byte(conf)}}, source.Assume{})
+		got := ""
+		for _, c := range form.Calls {
+			if len(c.Layers) > 0 { // else it is that of a variable
+				got += c.From + ">" + c.To + " " + c.Layers[0].PerTry.V.String()
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", compose, got, want)
+		}
+	}
+}

@@ -41,7 +41,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	assume.Images = workloads.Images(r.byFormat["workloads"])
 	assume.Environments = workloads.Environments(r.byFormat["workloads"])
 	assume.Defaults = defaults(files)
-	assume.Built = append(versions(files), r.mounts()...)
+	assume.Built = append(versions(files), r.mounts(assume.Environments)...)
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)
 		r.form.Protos = r.form.Protos || strings.HasSuffix(s.Name, ".proto")
@@ -267,12 +267,16 @@ var templates = []string{".tmpl", ".tpl", ".template", ".j2"}
 
 // mounts gives the configurations of gateways to the services of compose files whose containers have them, and returns
 // which versions these run.
-func (r *reading) mounts() []source.Built {
+func (r *reading) mounts(environments map[string]map[string]string) []source.Built {
 	files, run := workloads.Files(r.byFormat["workloads"])
 	for _, format := range []string{"nginx", "haproxy", "envoy", "kong"} {
 		for i := range r.byFormat[format] {
-			if d := &r.byFormat[format][i]; d.Owner == "" {
+			d := &r.byFormat[format][i]
+			if d.Owner == "" {
 				d.Owner = files.Of(d.File)
+			}
+			if d.Owner == "" && format == "nginx" {
+				d.Owner = filledInBy(d.Data, environments)
 			}
 		}
 	}

@@ -77,6 +77,14 @@ func (f *files) match(d *source.Document, pattern string) []*source.Document {
 			return out
 		}
 	}
+	if last := parts[len(parts)-1]; len(parts) > 1 && strings.ContainsAny(last, "*?[") && d.Name == "" && f.whole(d) {
+		// nginx.conf and the parts of its http block in one folder, from which an image copies them to two
+		for _, o := range f.glob(d, path.Join(path.Dir(d.File), last)) {
+			if !f.whole(o) {
+				out = append(out, o)
+			}
+		}
+	}
 	for i := range f.docs { // another entry of the same ConfigMap
 		o := &f.docs[i]
 		if o.Name != "" && o.File == d.File && key(o) != key(d) && o.Owner == d.Owner {
@@ -113,10 +121,14 @@ func templateOf(file string) string {
 }
 
 // elsewhere reports whether a file of the audit that is not nginx's, because it sets nothing that an audit looks at, is
-// the one that an include means.
-func (f *files) elsewhere(pattern string) bool {
+// the one that an include of d means: by its whole path, or beside d.
+func (f *files) elsewhere(d *source.Document, pattern string) bool {
 	parts := strings.Split(strings.Trim(path.Clean(pattern), "/"), "/")
+	beside := path.Join(path.Dir(d.File), parts[len(parts)-1])
 	return slices.ContainsFunc(f.given, func(name string) bool {
+		if d.Name == "" && (name == beside || templateOf(name) == beside) {
+			return true
+		}
 		have := strings.Split(name, "/")
 		if len(have) < len(parts) {
 			return false
@@ -157,7 +169,7 @@ func (f *files) expand(directives []*directive, within []string) []*directive {
 		found := f.match(d.doc, pattern.text)
 		// A pattern may match none. A ConfigMap has all of its files, and one that passes requests on itself is no empty
 		// frame around others.
-		matched := len(found) > 0 || f.elsewhere(pattern.text) || strings.ContainsAny(pattern.text, "*?[") &&
+		matched := len(found) > 0 || f.elsewhere(d.doc, pattern.text) || strings.ContainsAny(pattern.text, "*?[") &&
 			(d.doc.Name != "" || passesOn(f.parsed[key(d.doc)]))
 		if !matched {
 			f.remarks = append(f.remarks, topology.Remark{Rule: "F702", At: pattern.at, Subject: "include " + pattern.text,

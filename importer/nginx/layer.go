@@ -136,8 +136,9 @@ func (u *upstream) ejection(product string) topology.Ejection {
 	if window.IsZero() {
 		window = topology.DefaultOf(10*time.Second, product, u.at)
 	}
-	if n, ok := fails.Get(); ok && n == 0 {
-		return topology.Ejection{} // max_fails=0 switches it off
+	n, counts := fails.Get()
+	if d, ends := window.Get(); counts && n == 0 || ends && d == 0 {
+		return topology.Ejection{} // max_fails=0 switches it off, and fail_timeout=0 in effect
 	}
 	return topology.Ejection{Consecutive: fails, Interval: window, Base: window,
 		MaxShare: topology.DefaultOf(1.0, product, u.at)}

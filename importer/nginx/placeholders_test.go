@@ -93,3 +93,53 @@ func TestAPatternThatMatchesNothingIsAGapInAnEmptyFrameOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestAPlaceholderIsOneServerAndFailTimeout0EjectsNone(t *testing.T) {
+	for servers, want := range map[string]string{
+		"server ${A};":                "none of 1",
+		"server a:1; server ${B};":    "some of 2",
+		"server {{ range }}{{ .X }};": "some of unknown",
+		"server a:1 fail_timeout=0; server b:1 fail_timeout=0;": "none of 2",
+	} {
+		f := nginx.Read([]source.Document{{File: "a.template", Data: []byte("upstream u { " + servers + " }\n" +
+			"server { listen 80; location / { proxy_pass http://u; } }")}}, source.Assume{})
+		l := f.Calls[0].Layers[0]
+		got, number := "some", l.Endpoints.String()
+		if l.Ejection.Consecutive.IsZero() {
+			got = "none"
+		}
+		number, _, _ = strings.Cut(number, " ")
+		if got+" of "+number != want {
+			t.Errorf("%s: %s of %s, want %s", servers, got, number, want)
+		}
+	}
+}
+
+// An image copies nginx.conf and the parts of its http block from one folder of a repository to two of its own.
+func TestWhatIsIncludedMayLieInTheFolderOfNginxConf(t *testing.T) {
+	docs := []source.Document{
+		{File: "web/nginx.conf", Data: []byte("events {}\nhttp { proxy_read_timeout 3s; include /etc/nginx/conf.d/*.conf; }")},
+		{File: "web/default.conf", Data: []byte("server { listen 80; include /etc/nginx/snippets/headers.conf; location / " +
+			"{ proxy_pass http://a; } }")},
+	}
+	f := nginx.Read(docs, source.Assume{Given: []string{"web/nginx.conf", "web/default.conf", "web/headers.conf"}})
+	if len(f.Remarks) > 0 || len(f.Calls) != 1 || f.Calls[0].Layers[0].PerTry.V != 3*time.Second {
+		t.Errorf("%s", f.YAML())
+	}
+	f = nginx.Read(docs, source.Assume{Given: []string{"web/nginx.conf", "web/default.conf"}})
+	if len(f.Remarks) != 1 {
+		t.Errorf("headers.conf is nowhere: %+v", f.Remarks)
+	}
+}
+
+func TestAScriptThatWritesAConfigurationIsNone(t *testing.T) {
+	const conf = "cat > x << EOF\nserver {\n  listen 80;\n  location / {\n    proxy_pass http://a;\n  }\n}\nEOF\n"
+	for file, want := range map[string]bool{"a.sh.tmpl": false, "a.sh": false, "a.conf.tmpl": true, "a": true} {
+		if got := nginx.Recognise(source.Document{File: file, Data: []byte(conf)}); got != want {
+			t.Errorf("%s: %v, want %v", file, got, want)
+		}
+	}
+	if nginx.Recognise(source.Document{File: "a", Data: []byte("#!/bin/sh\n" + conf)}) {
+		t.Error("a script without an extension is taken for a configuration")
+	}
+}
