@@ -52,6 +52,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 		}
 	}
 	r.notReadYet()
+	r.notRendered(files)
 	r.form.Add(workloads.FromMaps(r.byFormat["workloads"], r.nodes()))
 	tidied(&r.form)
 	return r.form, r.seen
@@ -75,6 +76,8 @@ type reading struct {
 	templates map[string]int // by folder: files that are nothing else
 	skipped   map[string]*unread
 	kinds     []string // of what was skipped, in the order of the files
+
+	unrendered []source.Node // values that only a run of Terraform knows
 }
 
 // configMap is one ConfigMap, opened when all files were seen: only then is known whose it is.

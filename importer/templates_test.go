@@ -2,6 +2,7 @@ package importer_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/abate-go/abate/importer"
@@ -62,5 +63,28 @@ func TestWhatABuildFillsInIsATemplateAndNotBroken(t *testing.T) {
 		if got := remarked(c.name, c.text); !slices.Equal(got, c.want) {
 			t.Errorf("%s %q: %v, want %v", c.name, c.text, got, c.want)
 		}
+	}
+}
+
+func TestATemplateOfTerraformIsAGapIfItIsOfWhatIsAudited(t *testing.T) {
+	const tf = "resource \"helm_release\" \"web\" {\n" +
+		"  values = [templatefile(\"${path.module}/values/web.yaml\", { tag = var.tag })]\n}\n"
+	for text, gap := range map[string]bool{
+		"image: {tag: ${tag}}\n":                            false,
+		"image: {tag: ${tag}}\nistio:\n  enabled: true\n":   true,
+		"ingress:\n  hosts: [${host}]\n":                    true,
+		"service: {port: 80}\nreplicas: ${n}\nretries: 3\n": true,
+	} {
+		got := remarked("infra/main.tf", tf, "infra/values/web.yaml", text)
+		if want := []string{"F702 infra/main.tf"}; gap && !slices.Equal(got, want) || !gap && len(got) > 0 {
+			t.Errorf("%q: %v, a gap: %v", text, got, gap)
+		}
+	}
+	if got := remarked("infra/main.tf", tf); !slices.Equal(got, []string{"F702 infra/main.tf"}) {
+		t.Errorf("a template that is not here: %v", got)
+	}
+	form, _ := importer.Read([]importer.File{{Name: "main.tf", Data: []byte(tf)}}, source.Assume{})
+	if want := `templatefile("values/web.yaml", …) stands`; !strings.HasPrefix(form.Remarks[0].Text, want) {
+		t.Errorf("%q, want %q", form.Remarks[0].Text, want)
 	}
 }

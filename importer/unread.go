@@ -39,8 +39,12 @@ func (r *reading) skip(d source.Document) {
 	if group == "helm.toolkit.fluxcd.io" && kind.Text() == "HelmRelease" && has(d.Root.Get("spec", "values"), routes, 0) {
 		r.skipOne("Flux", kind, "rendered", "a route")
 	}
+	spec := d.Root.Get("spec")
+	if kind.Text() == "Canary" { // whose analysis has limits of its own
+		spec = spec.Get("service")
+	}
 	for _, p := range notRead {
-		if p.group == group && has(d.Root.Get("spec"), limits, 0) {
+		if p.group == group && has(spec, limits, 0) {
 			r.skipOne(p.product, kind, "read", "retries or limits of time")
 		}
 	}
