@@ -118,7 +118,8 @@ func TestAPlaceholderIsOneServerAndFailTimeout0EjectsNone(t *testing.T) {
 // An image copies nginx.conf and the parts of its http block from one folder of a repository to two of its own.
 func TestWhatIsIncludedMayLieInTheFolderOfNginxConf(t *testing.T) {
 	docs := []source.Document{
-		{File: "web/nginx.conf", Data: []byte("events {}\nhttp { proxy_read_timeout 3s; include /etc/nginx/conf.d/*.conf; }")},
+		{File: "web/nginx.conf", Data: []byte("events {}\nhttp { proxy_read_timeout 3s; " +
+			"include /etc/nginx/conf.d/*.conf; }")},
 		{File: "web/default.conf", Data: []byte("server { listen 80; include /etc/nginx/snippets/headers.conf; location / " +
 			"{ proxy_pass http://a; } }")},
 	}

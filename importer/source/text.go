@@ -20,7 +20,8 @@ func (d *Document) Prose() bool {
 	for _, extension := range []string{".tmpl", ".tpl", ".template", ".j2"} { // of one that somebody fills in
 		name = strings.TrimSuffix(name, extension)
 	}
-	return d.Name == "" && (slices.Contains(prose, strings.ToLower(path.Ext(name))) || bytes.HasPrefix(d.Data, []byte("#!")))
+	return d.Name == "" &&
+		(slices.Contains(prose, strings.ToLower(path.Ext(name))) || bytes.HasPrefix(d.Data, []byte("#!")))
 }
 
 var templateComment = regexp.MustCompile(`(?s)\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}`)

@@ -10,7 +10,8 @@ import (
 
 // Environments returns the variables that workloads and compose files set, by the name of the service in lower case,
 // without its namespace. Several workloads of one name are one program run in several ways: of a variable that they set
-// differently, the words between commas stay that all of them have. Values that hold a variable are left out, but for what holds where that is not set.
+// differently, the words between commas stay that all of them have. Values that hold a variable are left out, but for
+// what holds where that is not set.
 func Environments(docs []source.Document) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	owners := Owners(docs)
