@@ -55,3 +55,26 @@ func TestTheServiceThatFillsInAConfigurationIsItsOwn(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatLiesInTheFolderThatAServiceIsBuiltFromIsItsOwn(t *testing.T) {
+	const conf = "server {\n  listen 80;\n  location / {\n    proxy_pass http://$APP;\n  }\n}\n"
+	for compose, want := range map[string]string{
+		"services: {front: {build: proxy, environment: [APP=app:80]}}":                                     "front>app",
+		"services: {front: {build: {context: ./proxy}, environment: [APP=app:80]}}":                        "front>app",
+		"services: {front: {build: .}}":                                                                    "shop>(app)",
+		"services: {front: {build: proxy}, back: {build: proxy}}":                                          "shop>(app)",
+		"services: {front: {build: proxy}, edge: {image: nginx, volumes: [\"./proxy/nginx:/etc/nginx\"]}}": "edge>(app)",
+	} {
+		form, _ := importer.Read([]importer.File{{Name: "shop/compose.yaml", Data: []byte(compose)},
+			{Name: "shop/proxy/nginx/nginx.conf", Data: []byte(conf)}}, source.Assume{})
+		got := ""
+		for _, c := range form.Calls {
+			if len(c.Layers) > 0 {
+				got += c.From + ">" + c.To
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", compose, got, want)
+		}
+	}
+}

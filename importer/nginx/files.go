@@ -17,7 +17,8 @@ type files struct {
 	given    []string                // names of all files of the audit
 	parsed   map[string][]*directive // by the document's key
 	included map[string]bool
-	expanded int // directives so far
+	missing  map[string]bool // by the document's key and what it includes: what was remarked
+	expanded int             // directives so far
 	remarks  []topology.Remark
 }
 
@@ -25,7 +26,8 @@ type files struct {
 func key(d *source.Document) string { return fmt.Sprintf("%s\x00%s\x00%d", d.File, d.Name, d.Line) }
 
 func newFiles(docs []source.Document, given []string) *files {
-	f := &files{docs: docs, given: given, parsed: map[string][]*directive{}, included: map[string]bool{}}
+	f := &files{docs: docs, given: given, parsed: map[string][]*directive{}, included: map[string]bool{},
+		missing: map[string]bool{}}
 	for i := range docs {
 		directives, remarks := parse(&docs[i])
 		f.parsed[key(&docs[i])] = directives
@@ -50,7 +52,7 @@ func (f *files) includes(d *source.Document, directives []*directive) {
 }
 
 // harmless are files that come with nginx and set nothing that an audit looks at.
-var harmless = regexp.MustCompile(`(mime\.types|(fastcgi|uwsgi|scgi)_params|fastcgi\.conf|koi-utf|koi-win|win-utf|` +
+var harmless = regexp.MustCompile(`(mime\.types|(fastcgi|uwsgi|scgi|wsgi)_params|fastcgi\.conf|koi-utf|koi-win|win-utf|` +
 	`proxy_params|modules-enabled/\*\.conf|modules/\*\.conf|options-ssl-nginx\.conf)$`)
 
 // match returns the documents that an include of d means: by the path as it stands, or, because the folders of a
@@ -171,7 +173,8 @@ func (f *files) expand(directives []*directive, within []string) []*directive {
 		// frame around others.
 		matched := len(found) > 0 || f.elsewhere(d.doc, pattern.text) || strings.ContainsAny(pattern.text, "*?[") &&
 			(d.doc.Name != "" || passesOn(f.parsed[key(d.doc)]))
-		if !matched {
+		if missing := key(d.doc) + "\x00" + pattern.text; !matched && !f.missing[missing] {
+			f.missing[missing] = true
 			f.remarks = append(f.remarks, topology.Remark{Rule: "F702", At: pattern.at, Subject: "include " + pattern.text,
 				Text: "none of the files that were given is " + pattern.text + ", which is included here",
 				Fix:  "give it too, or put it beside this file as it is on the machine"})

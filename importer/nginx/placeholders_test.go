@@ -144,3 +144,11 @@ func TestAScriptThatWritesAConfigurationIsNone(t *testing.T) {
 		t.Error("a script without an extension is taken for a configuration")
 	}
 }
+
+func TestAnIncludeThatIsNowhereIsRemarkedOnceInAFile(t *testing.T) {
+	f := nginx.Read([]source.Document{{File: "nginx.conf", Data: []byte("http { server { listen 80;\n location /a { " +
+		"include /run/pass; include wsgi_params; }\n location /b { include /run/pass; } } }")}}, source.Assume{})
+	if len(f.Remarks) != 1 || f.Remarks[0].At.String() != "nginx.conf:2:24" {
+		t.Errorf("%+v", f.Remarks)
+	}
+}
