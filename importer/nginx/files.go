@@ -52,8 +52,8 @@ func (f *files) includes(d *source.Document, directives []*directive) {
 }
 
 // harmless are files that come with nginx and set nothing that an audit looks at.
-var harmless = regexp.MustCompile(`(mime\.types|(fastcgi|uwsgi|scgi|wsgi)_params|fastcgi\.conf|koi-utf|koi-win|win-utf|` +
-	`proxy_params|modules-enabled/\*\.conf|modules/\*\.conf|options-ssl-nginx\.conf)$`)
+var harmless = regexp.MustCompile(`(mime\.types|(fastcgi|uwsgi|scgi|wsgi)_params|fastcgi\.conf|koi-utf|koi-win|` +
+	`win-utf|proxy_params|modules-enabled/\*\.conf|modules/\*\.conf|options-ssl-nginx\.conf)$`)
 
 // match returns the documents that an include of d means: by the path as it stands, or, because the folders of a
 // repository are not those of the machine it is installed on, by as much of the end of the path as says enough.
