@@ -33,7 +33,7 @@ func (j *joining) implied(policies []Policy) {
 	j.unclear = map[string]bool{}
 	reached := map[string]map[string]bool{}
 	for _, w := range all {
-		if reached[w.To] == nil {
+		if w.several && reached[w.To] == nil {
 			reached[w.To] = reach(from, w.To)
 		}
 		if w.several && reached[w.To][w.From] && !j.has(w.From, w.To) {
