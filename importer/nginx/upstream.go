@@ -57,7 +57,7 @@ func (u *upstream) server(d *directive) {
 	if !ok {
 		return
 	}
-	if t := source.Template(text(d.words[1:])); t != "" && u.unknown == "" {
+	if t := source.Template(text(d.words[1:])); t != "" && !standing.MatchString(address.text) && u.unknown == "" {
 		u.unknown = t
 	}
 	limited := false
