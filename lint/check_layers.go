@@ -89,7 +89,7 @@ func (r *run) times(e *edge, l *topology.Layer) {
 // slow is F206 and F208: limits that are far too long, or too short.
 func (r *run) slow(e *edge, l *topology.Layer) {
 	if d, ends := l.Longest(topology.Hang, r.methods(e)); ends && d > time.Minute && !l.PerTry.IsUnknown() &&
-		!l.Overall.IsUnknown() && !staysOpen(l) {
+		!l.Overall.IsUnknown() && !staysOpen(l) && !connects(l) {
 		at := place(l.PerTry, l)
 		if l.PerTry.Or(0) == 0 {
 			at = place(l.Overall, l)

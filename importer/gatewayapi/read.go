@@ -131,6 +131,18 @@ func (r *reader) told() value[string] {
 	return value[string]{}
 }
 
+// waypoint reports whether a Gateway is one that only Istio's mesh has.
+func (r *reader) waypoint() bool {
+	for _, of := range r.named {
+		for _, g := range of {
+			if g.Spec.Get("gatewayClassName").Text() == "istio-waypoint" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func byWords(name string) string {
 	for _, c := range controllers {
 		if strings.Contains(strings.ToLower(name), c[0]) {
