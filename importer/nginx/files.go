@@ -17,7 +17,8 @@ type files struct {
 	given    []string                // names of all files of the audit
 	parsed   map[string][]*directive // by the document's key
 	included map[string]bool
-	expanded int // directives so far
+	complete map[string]bool // documents of which a file that they include by a relative path was given
+	expanded int             // directives so far
 	remarks  []topology.Remark
 }
 
@@ -25,7 +26,8 @@ type files struct {
 func key(d *source.Document) string { return fmt.Sprintf("%s\x00%s\x00%d", d.File, d.Name, d.Line) }
 
 func newFiles(docs []source.Document, given []string) *files {
-	f := &files{docs: docs, given: given, parsed: map[string][]*directive{}, included: map[string]bool{}}
+	f := &files{docs: docs, given: given, parsed: map[string][]*directive{}, included: map[string]bool{},
+		complete: map[string]bool{}}
 	for i := range docs {
 		directives, remarks := parse(&docs[i])
 		f.parsed[key(&docs[i])] = directives
@@ -43,6 +45,7 @@ func (f *files) includes(d *source.Document, directives []*directive) {
 		if pattern, ok := dir.arg(1); ok && dir.name() == "include" {
 			for _, other := range f.match(d, pattern.text) {
 				f.included[key(other)] = true
+				f.complete[key(d)] = f.complete[key(d)] || !path.IsAbs(pattern.text)
 			}
 		}
 		f.includes(d, dir.block)
@@ -135,8 +138,9 @@ func (f *files) expand(directives []*directive, within []string) []*directive {
 			continue
 		}
 		found := f.match(d.doc, pattern.text)
-		// A ConfigMap has all of its files, and a pattern may match none.
-		matched := len(found) > 0 || f.elsewhere(pattern.text) || d.doc.Name != "" && strings.ContainsAny(pattern.text, "*?[")
+		// A ConfigMap has all of its files, as has a folder of which others were found, and a pattern may match none.
+		all := d.doc.Name != "" || f.complete[key(d.doc)] && !path.IsAbs(pattern.text)
+		matched := len(found) > 0 || f.elsewhere(pattern.text) || all && strings.ContainsAny(pattern.text, "*?[")
 		if !matched {
 			f.remarks = append(f.remarks, topology.Remark{Rule: "F702", At: pattern.at, Subject: "include " + pattern.text,
 				Text: "none of the files that were given is " + pattern.text + ", which is included here",

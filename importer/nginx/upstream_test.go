@@ -8,6 +8,27 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
+// Where the files beside an nginx.conf were given, a pattern for which there is none is for what others put there.
+func TestAPatternMayMatchNoneOfTheFilesThatWereGiven(t *testing.T) {
+	const rest = ";\nserver { location / { proxy_pass http://a; } } }"
+	lib := []string{"etc/lib/a.conf", "upstream a { server a:1; }"}
+	for _, c := range []struct {
+		text  string
+		files []string
+		want  int
+	}{
+		{"http { include custom.d/*.conf; include lib/a.conf", lib, 0},
+		{"http { include custom.d/*.conf; include lib/a.conf", nil, 2},
+		{"http { include /etc/nginx/custom.d/*.conf; include lib/a.conf", lib, 1},
+		{"http { include lib/b.conf; include lib/a.conf", lib, 1},
+	} {
+		f := read(t, source.Assume{}, append([]string{"etc/nginx.conf", c.text + rest}, c.files...)...)
+		if len(f.Remarks) != c.want {
+			t.Errorf("%s: %+v, want %d", c.text, f.Remarks, c.want)
+		}
+	}
+}
+
 // How many servers there are decides how often a request is tried, whether a list of failures has an effect, and
 // whether a server can be taken out.
 func TestServersThatAreNotInTheFileAreNotCounted(t *testing.T) {
