@@ -156,8 +156,8 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 		one := Finding{Rule: id, At: listed(by, l), Subject: subject(e, l, key), Effect: float64(n),
 			Message: fmt.Sprintf(message, name(l), word(by, about)), Fix: fix, Assumptions: assumptions(l, by.Tries)}
 		if id == "F304" && onlyCode(e, l) {
-			one.Severity = Note
-			one.Message = "if what it guards writes, " + one.Message
+			one.Severity, one.Fix = Note, "take it out of the list" // nor is there a reason to read it again
+			one.Message = strings.Replace(one.Message, " writes again ", " again ", 1)
 		}
 		r.report(one)
 	}
