@@ -293,9 +293,8 @@ func TestARouteOfAServiceIsAPolicyOfItsCallers(t *testing.T) {
 	}
 }
 
-// Nobody but Istio's mesh has a waypoint.
-func TestAWaypointSaysWhoseARouteOfAServiceIs(t *testing.T) {
-	for class, want := range map[string]string{"istio-waypoint": "istio", "shop-waypoint": ""} {
+func TestAGatewayOfIstioSaysWhoseARouteOfAServiceIs(t *testing.T) {
+	for class, want := range map[string]string{"istio-waypoint": "istio", "istio": "istio", "shop-waypoint": ""} {
 		text := strings.Replace(route(class, ""), "{name: edge}", "{kind: Service, name: orders}", 1)
 		f := read(t, source.Assume{}, text)
 		if l := f.Policies[0].Layer; len(f.Remarks) > 0 != (want == "") || want != "" && l.Product != want {

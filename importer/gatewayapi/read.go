@@ -131,11 +131,11 @@ func (r *reader) told() value[string] {
 	return value[string]{}
 }
 
-// waypoint reports whether a Gateway is one that only Istio's mesh has.
-func (r *reader) waypoint() bool {
+// runsIstio reports whether a Gateway is Istio's, a waypoint or one at the edge, so that the mesh beside it is too.
+func (r *reader) runsIstio() bool {
 	for _, of := range r.named {
 		for _, g := range of {
-			if g.Spec.Get("gatewayClassName").Text() == "istio-waypoint" {
+			if strings.HasPrefix(g.Spec.Get("gatewayClassName").Text(), "istio") {
 				return true
 			}
 		}

@@ -64,8 +64,8 @@ func (r *reader) parent(o source.Resource, ref source.Node) parent {
 		p.product = r.told()
 		if r.assume.Implementation == "" {
 			p.product = value[string]{}
-			if r.waypoint() {
-				p.product = topology.Assume(istio, "there is a waypoint of Istio")
+			if r.runsIstio() {
+				p.product = topology.Assume(istio, "there is a Gateway of Istio")
 			}
 			for _, mesh := range []string{istio, "linkerd"} {
 				if r.assume.Versions[mesh] != "" {
