@@ -83,3 +83,18 @@ spec:
 		}
 	}
 }
+
+func TestTheTimeoutOfAFilterIsNoneOfTheCallsThatPassIt(t *testing.T) {
+	for patch, want := range map[string]int{
+		"applyTo: HTTP_FILTER, patch: {value: {timeout: 10s}}":              0,
+		"applyTo: HTTP_ROUTE, patch: {value: {route: {timeout: 10s}}}":      1,
+		"applyTo: NETWORK_FILTER, patch: {value: {timeout: 10s}}":           1,
+		"applyTo: HTTP_FILTER, patch: {value: {code: x-envoy-max-retries}}": 1,
+	} {
+		f := read(t, "", "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: a}\nspec:\n"+
+			"  configPatches: [{"+patch+"}]\n")
+		if len(f.Remarks) != want {
+			t.Errorf("%s: %+v", patch, f.Remarks)
+		}
+	}
+}
