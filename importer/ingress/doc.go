@@ -21,8 +21,8 @@ const (
 )
 
 // Recognise reports whether a document is an Ingress or an IngressClass, or has settings of a controller: a Service
-// with annotations of Kong, a KongIngress, the ConfigMap of ingress-nginx; or one that only the controller of NGINX Inc.
-// has, which tells whose the class nginx is.
+// with annotations of Kong, a KongIngress, the ConfigMap of ingress-nginx; or one that only the controller of NGINX
+// Inc. has, which tells whose the class is.
 func Recognise(d source.Document) bool {
 	switch r := d.Resource(); r.Kind {
 	case "Ingress":
