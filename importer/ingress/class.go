@@ -12,7 +12,6 @@ import (
 const (
 	ingressNginx = "ingress-nginx"
 	kongIngress  = kong.ControllerName
-	ofNginxInc   = "k8s.nginx.org" // the group of its resources
 )
 
 // class is what serves an Ingress.
@@ -58,7 +57,7 @@ func (r *reader) classOf(o source.Resource) class {
 // isOfNginxInc reports whether an Ingress whose class is nginx is for the controller of NGINX Inc., whose class that is
 // too: it has annotations of it, or its image runs, or there are resources of it, and ingress-nginx does not run.
 func (r *reader) isOfNginxInc(o source.Resource) bool {
-	theirs := len(r.inc) > 0 || !r.assume.Images["nginx-ingress"].IsZero()
+	theirs := r.assume.NginxInc || !r.assume.Images["nginx-ingress"].IsZero()
 	return annotated(o, "nginx.org/") || annotated(o, "nginx.com/") ||
 		theirs && r.assume.Images[ingressNginx].IsZero() && !annotated(o, nginxPrefix)
 }

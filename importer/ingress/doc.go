@@ -21,8 +21,7 @@ const (
 )
 
 // Recognise reports whether a document is an Ingress or an IngressClass, or has settings of a controller: a Service
-// with annotations of Kong, a KongIngress, the ConfigMap of ingress-nginx; or one that only the controller of NGINX
-// Inc. has, which tells whose the class is.
+// with annotations of Kong, a KongIngress, the ConfigMap of ingress-nginx.
 func Recognise(d source.Document) bool {
 	switch r := d.Resource(); r.Kind {
 	case "Ingress":
@@ -33,8 +32,6 @@ func Recognise(d source.Document) bool {
 		return kong.Annotated(r)
 	case "ConfigMap":
 		return isConfiguration(r)
-	case "VirtualServer", "VirtualServerRoute":
-		return r.Group == ofNginxInc
 	}
 	return false
 }

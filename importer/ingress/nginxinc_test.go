@@ -1,20 +1,17 @@
 package ingress_test
 
 import (
-	"slices"
 	"testing"
+
+	"github.com/abate-go/abate/importer/source"
 )
 
-// virtualServer is what only the controller of NGINX Inc. has.
-const virtualServer = "apiVersion: k8s.nginx.org/v1\nkind: VirtualServer\nmetadata: {name: cafe}\nspec: {host: a.b}\n"
-
-// Its class is nginx too, so its resources say whose an Ingress is, but for one with annotations of the other. They are
-// not read, which is said once.
+// Its class is nginx too, so its resources say whose an Ingress is, but for one with annotations of the other.
 func TestResourcesOfNginxIncSayWhoseTheClassIs(t *testing.T) {
 	for notes, want := range map[string]int{"": 0, annotations("use-regex: \"true\""): 1} {
-		f := read(t, ingressOf(notes, nginxClass), virtualServer, virtualServer)
-		if got := rules(f); !slices.Equal(got, []string{"F702:1"}) || len(f.Calls[0].Layers) != want {
-			t.Errorf("%q: %v, %d layers, want %d", notes, got, len(f.Calls[0].Layers), want)
+		f := readAs(t, source.Assume{NginxInc: true}, ingressOf(notes, nginxClass))
+		if got := len(f.Calls[0].Layers); got != want {
+			t.Errorf("%q: %d layers, want %d", notes, got, want)
 		}
 	}
 }

@@ -17,7 +17,6 @@ type reader struct {
 	defaultClass string
 	ingresses    []source.Resource
 	kong         kong.Controller
-	inc          []source.Resource            // of NGINX Inc.'s controller, which are not read
 	configs      []source.Resource            // ConfigMaps of ingress-nginx
 	made         map[string]bool              // services of the form
 	beside       map[[2]string]topology.Layer // of ingress-nginx, by host and path: canaries take them over
@@ -41,8 +40,6 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 			}
 		case "Service":
 			r.kong.Services = append(r.kong.Services, o)
-		case "VirtualServer", "VirtualServerRoute":
-			r.inc = append(r.inc, o)
 		case "KongIngress":
 			r.kong.Overrides = append(r.kong.Overrides, o)
 		default:
@@ -50,11 +47,6 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		}
 	}
 	r.form.Remarks = r.kong.Retired()
-	if len(r.inc) > 0 {
-		o := r.inc[0]
-		r.remark("F702", o.At, "resources of "+ofNginxInc, o.String()+" and others of its kind are for the controller of "+
-			"NGINX Inc., and are not read", "say in a topology file what it repeats")
-	}
 	for _, canary := range []bool{false, true} { // which follow what they stand beside
 		for _, o := range r.ingresses {
 			if o.Annotation(middlewares).Text() != "" {

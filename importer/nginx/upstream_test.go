@@ -10,8 +10,8 @@ import (
 
 // Where the files beside an nginx.conf were given, a pattern for which there is none is for what others put there.
 func TestAPatternMayMatchNoneOfTheFilesThatWereGiven(t *testing.T) {
-	const rest = ";\nserver { location / { proxy_pass http://a; } } }"
-	lib := []string{"etc/lib/a.conf", "upstream a { server a:1; }"}
+	const rest = ";\nupstream a { server a:1; } }"
+	lib := []string{"etc/lib/a.conf", "server { location / { proxy_pass http://a; } }"}
 	for _, c := range []struct {
 		text  string
 		files []string
