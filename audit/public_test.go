@@ -37,7 +37,7 @@ func TestWhatPeopleSayOfFindingsInPublicRepositories(t *testing.T) {
 	}
 	var was, is counted
 	var first, unseen []string
-	var attacks, counts, again [][]string
+	var attacks, counts, again, blind [][]string
 	for i, line := range strings.Split(strings.TrimRight(string(data), "\n"), "\n") {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -54,6 +54,8 @@ func TestWhatPeopleSayOfFindingsInPublicRepositories(t *testing.T) {
 			counts = append(counts, cells[1:])
 		case "again":
 			again = append(again, cells[1:])
+		case "blind":
+			blind = append(blind, cells[1:])
 		default:
 			if len(cells) != 15 {
 				t.Fatalf("line %d has %d cells", i+1, len(cells))
@@ -99,6 +101,13 @@ func TestWhatPeopleSayOfFindingsInPublicRepositories(t *testing.T) {
 			again[0][4]),
 		fmt.Sprintf("%s of %s are right, none false and %s doubtful", again[1][1], again[1][0], again[1][4]),
 		fmt.Sprintf("%s of %s are right and %s is noise", again[2][1], again[2][0], again[2][2]),
+		fmt.Sprintf("Of %s findings %s were right (61 %%), %s noise, %s false and %s doubtful", blind[0][0], blind[0][1],
+			blind[0][2], blind[0][3], blind[0][4]),
+		fmt.Sprintf("of %s things that an expert would say of those files, it said %s", blind[0][5], blind[0][6]),
+		fmt.Sprintf("%s of %s are right, %s noise, none false and %s doubtful, and it says %s of the %s", blind[1][1],
+			blind[1][0], blind[1][2], blind[1][4], blind[1][6], blind[1][5]),
+		fmt.Sprintf("%s of %s findings were right (60 %%), after it %s of %s", blind[2][1], blind[2][0], blind[3][1],
+			blind[3][0]),
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), sentence) {
 			t.Errorf("docs/audit.md lacks %q", sentence)

@@ -193,7 +193,7 @@ func (r *run) unlimited() {
 	}
 	for c := range r.g.calls {
 		e := &r.g.calls[c]
-		if bounded(e) || len(e.slots) == 0 || shows(e) || e.call.Detached ||
+		if bounded(e) || len(e.slots) == 0 || idle(e) || e.call.Detached ||
 			e.from >= 0 && (limited[e.from] || r.g.cycle[e.from] >= 0) {
 			continue
 		}

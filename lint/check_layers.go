@@ -25,7 +25,7 @@ func (r *run) implicit(e *edge, l *topology.Layer) {
 	case loud:
 		one.Severity, one.Effect = Warning, total
 		one.Message += fmt.Sprintf("; it is part of a path that comes to %s", number(total))
-	case shows(e):
+	case idle(e):
 		return
 	}
 	r.report(one)
@@ -228,7 +228,10 @@ func onlyCode(e *edge, l *topology.Layer) bool {
 // twice is F301: an unsafe request is sent again that may have been carried out.
 func (r *run) twice(e *edge, l *topology.Layer, other bool) {
 	codes := r.g.services[e.to].Codes()
-	mayHaveRun := func(o topology.Outcome) bool { return executed(o) && (codes || !o.GRPC()) }
+	waits := l.PerTry.Or(0) == 0 && !l.PerTry.IsUnknown() // so a call that hangs is not tried again: F205
+	mayHaveRun := func(o topology.Outcome) bool {
+		return executed(o) && (codes || !o.GRPC()) && (o != topology.Hang || !waits)
+	}
 	by, n := mostTries(l, topology.Unsafe, mayHaveRun)
 	if by == nil {
 		return

@@ -231,6 +231,37 @@ func TestTheMoreSpecialPolicyReplacesTheOther(t *testing.T) {
 	}
 }
 
+// As Envoy Gateway resolves targetSelectors: one without labels takes every object of its kind.
+func TestASelectorTakesTheGatewaysThatItsLabelsNameOrAll(t *testing.T) {
+	labelled := strings.Replace(route("eg", ""), "name: edge, namespace: shop", "name: edge, namespace: shop, "+
+		"labels: {tier: edge}", 1)
+	for _, c := range []struct {
+		selector string
+		tries    int
+	}{
+		{"{group: gateway.networking.k8s.io, kind: Gateway}", 6},
+		{"{kind: Gateway, matchLabels: {tier: edge}}", 6},
+		{"{kind: Gateway, matchLabels: {tier: inner}}", 1},
+		{"{kind: Gateway, matchExpressions: [{key: tier, operator: In, values: [edge, inner]}]}", 6},
+		{"{kind: Gateway, matchExpressions: [{key: tier, operator: In, values: [inner]}]}", 1},
+		{"{kind: Gateway, matchExpressions: [{key: tier, operator: NotIn, values: [edge]}]}", 1},
+		{"{kind: Gateway, matchExpressions: [{key: tier, operator: Exists}]}", 6},
+		{"{kind: Gateway, matchExpressions: [{key: tier, operator: DoesNotExist}]}", 1},
+		{"{kind: GRPCRoute}", 1},
+	} {
+		l := only(t, read(t, source.Assume{}, labelled, `apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: BackendTrafficPolicy
+metadata: {name: all}
+spec:
+  targetSelectors: [`+c.selector+`]
+  retry: {numRetries: 5, retryOn: {triggers: [reset]}}
+`))
+		if got := l.Tries(topology.ResetSent, topology.Safe).N; got != c.tries {
+			t.Errorf("%s: %d tries, want %d", c.selector, got, c.tries)
+		}
+	}
+}
+
 func TestTheAPIsOwnBudgetIsOfTheService(t *testing.T) {
 	budget := `apiVersion: gateway.networking.x-k8s.io/v1alpha1
 kind: XBackendTrafficPolicy

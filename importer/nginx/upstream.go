@@ -62,7 +62,8 @@ func (u *upstream) server(d *directive) {
 	if !ok {
 		return
 	}
-	if t := source.Template(ofPort.ReplaceAllString(text(d.words[1:]), "$1")); t != "" && u.unknown == "" {
+	rest := ofPort.ReplaceAllString(text(d.words[1:]), "$1")
+	if t := source.Template(rest); t != "" && !standing.MatchString(address.text) && u.unknown == "" {
 		u.unknown = "are written by the template " + t
 	}
 	limited := false
