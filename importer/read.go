@@ -38,6 +38,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	}
 	r.configMaps()
 	r.unlist("aws-sdk", awssdk.Silent(r.byFormat["aws-sdk"]))
+	assume.NginxInc = r.nginxInc
 	assume.Images = workloads.Images(r.byFormat["workloads"])
 	assume.Environments = workloads.Environments(r.byFormat["workloads"])
 	assume.Defaults = defaults(files)
@@ -72,6 +73,7 @@ type reading struct {
 	byFormat map[string][]source.Document
 	maps     []configMap
 	seen     []Seen
+	nginxInc bool // there are resources of NGINX Inc.'s controller
 
 	templates map[string]int // by folder: files that are nothing else
 	skipped   map[string]*unread
@@ -206,6 +208,7 @@ var actions = regexp.MustCompile(`\{\{|\{%|<%|(?m::[ \t]*(?:%[A-Za-z_]+%|@[A-Za-
 // a format of their own are kept for later.
 func (r *reading) document(d source.Document, seen *Seen) (found bool) {
 	kind := d.Root.Get("kind").Text()
+	r.nginxInc = r.nginxInc || strings.HasPrefix(d.Root.Get("apiVersion").Text(), "k8s.nginx.org/")
 	if strings.HasSuffix(kind, "List") && d.Root.Get("items").IsList() {
 		for _, item := range d.Root.Get("items").Items() {
 			inner := d

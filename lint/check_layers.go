@@ -89,7 +89,7 @@ func (r *run) times(e *edge, l *topology.Layer) {
 // slow is F206 and F208: limits that are far too long, or too short.
 func (r *run) slow(e *edge, l *topology.Layer) {
 	if d, ends := l.Longest(topology.Hang, r.methods(e)); ends && d > time.Minute && !l.PerTry.IsUnknown() &&
-		!l.Overall.IsUnknown() && !staysOpen(l) {
+		!l.Overall.IsUnknown() && !staysOpen(l) && !connects(l) {
 		at := place(l.PerTry, l)
 		if l.PerTry.Or(0) == 0 {
 			at = place(l.Overall, l)
@@ -156,8 +156,8 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 		one := Finding{Rule: id, At: listed(by, l), Subject: subject(e, l, key), Effect: float64(n),
 			Message: fmt.Sprintf(message, name(l), word(by, about)), Fix: fix, Assumptions: assumptions(l, by.Tries)}
 		if id == "F304" && onlyCode(e, l) {
-			one.Severity = Note
-			one.Message = "if what it guards writes, " + one.Message
+			one.Severity, one.Fix = Note, "take it out of the list" // nor is there a reason to read it again
+			one.Message = strings.Replace(one.Message, " writes again ", " again ", 1)
 		}
 		r.report(one)
 	}

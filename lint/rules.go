@@ -220,8 +220,8 @@ var rulesOfOutcomes = []Rule{
 			"worse, a write that was refused for a reason goes through.",
 		"Envoy's `retriable-4xx` is 409.",
 		"Optimistic locks whose clients read anew before they write; a proxy does not. Of instances of resilience4j and " +
-			"Polly only code says whether what they guard writes, so there it is a note. Nothing is said of databases and of " +
-			"components of Dapr, which have no statuses.",
+			"Polly only code says whether what they guard writes, so there it is a note, of any request. " +
+			"Nothing is said of databases and of components of Dapr, which have no statuses.",
 		"Take it out of the list for writes."},
 	{"F305", "Codes that say nothing are repeated", Warning,
 		"INTERNAL and UNKNOWN are mostly bugs. DEADLINE_EXCEEDED says that there is no time left, and that the work may " +

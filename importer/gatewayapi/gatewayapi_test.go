@@ -324,6 +324,16 @@ func TestARouteOfAServiceIsAPolicyOfItsCallers(t *testing.T) {
 	}
 }
 
+func TestAGatewayOfIstioSaysWhoseARouteOfAServiceIs(t *testing.T) {
+	for class, want := range map[string]string{"istio-waypoint": "istio", "istio": "istio", "shop-waypoint": ""} {
+		text := strings.Replace(route(class, ""), "{name: edge}", "{kind: Service, name: orders}", 1)
+		f := read(t, source.Assume{}, text)
+		if l := f.Policies[0].Layer; len(f.Remarks) > 0 != (want == "") || want != "" && l.Product != want {
+			t.Errorf("%s: %s, %+v", class, l.Product, f.Remarks)
+		}
+	}
+}
+
 func TestWhatDoesNothingIsRemarked(t *testing.T) {
 	for _, c := range []struct {
 		policy, rule, fix string

@@ -17,6 +17,7 @@ type files struct {
 	given    []string                // names of all files of the audit
 	parsed   map[string][]*directive // by the document's key
 	included map[string]bool
+	complete map[string]bool // documents of which a file that they include by a relative path was given
 	missing  map[string]bool // by the document's key and what it includes: what was remarked
 	expanded int             // directives so far
 	remarks  []topology.Remark
@@ -27,7 +28,7 @@ func key(d *source.Document) string { return fmt.Sprintf("%s\x00%s\x00%d", d.Fil
 
 func newFiles(docs []source.Document, given []string) *files {
 	f := &files{docs: docs, given: given, parsed: map[string][]*directive{}, included: map[string]bool{},
-		missing: map[string]bool{}}
+		complete: map[string]bool{}, missing: map[string]bool{}}
 	for i := range docs {
 		directives, remarks := parse(&docs[i])
 		f.parsed[key(&docs[i])] = directives
@@ -45,6 +46,7 @@ func (f *files) includes(d *source.Document, directives []*directive) {
 		if pattern, ok := dir.arg(1); ok && dir.name() == "include" {
 			for _, other := range f.match(d, pattern.text) {
 				f.included[key(other)] = true
+				f.complete[key(d)] = f.complete[key(d)] || !path.IsAbs(pattern.text)
 			}
 		}
 		f.includes(d, dir.block)
@@ -169,10 +171,10 @@ func (f *files) expand(directives []*directive, within []string) []*directive {
 			continue
 		}
 		found := f.match(d.doc, pattern.text)
-		// A pattern may match none. A ConfigMap has all of its files, and one that passes requests on itself is no empty
-		// frame around others.
-		matched := len(found) > 0 || f.elsewhere(d.doc, pattern.text) || strings.ContainsAny(pattern.text, "*?[") &&
-			(d.doc.Name != "" || passesOn(f.parsed[key(d.doc)]))
+		// A pattern may match none. A ConfigMap has all of its files, as has a folder of which others were found, and one
+		// that passes requests on itself is no empty frame around others.
+		all := d.doc.Name != "" || f.complete[key(d.doc)] && !path.IsAbs(pattern.text) || passesOn(f.parsed[key(d.doc)])
+		matched := len(found) > 0 || f.elsewhere(d.doc, pattern.text) || all && strings.ContainsAny(pattern.text, "*?[")
 		if missing := key(d.doc) + "\x00" + pattern.text; !matched && !f.missing[missing] {
 			f.missing[missing] = true
 			f.remarks = append(f.remarks, topology.Remark{Rule: "F702", At: pattern.at, Subject: "include " + pattern.text,

@@ -20,6 +20,8 @@ type Assume struct {
 	Implementation string
 	// Images are the versions of products that tags of images name, by the same names as in Versions.
 	Images map[string]topology.Value[string]
+	// NginxInc reports that there are resources of NGINX Inc.'s controller, whose class nginx then is.
+	NginxInc bool
 	// Built are the versions that files name which say how a program is built.
 	Built []Built
 	// Given are the names of all files of the audit, those of no known format too: what a file includes may be one that
