@@ -271,8 +271,8 @@ func TestConnectionsOfSomebodyElseAreNotCalledTheProgramsOwn(t *testing.T) {
 		}
 		return strings.Contains(errs, "ABATE_URL_PAY")
 	}, "-c", policyFor(t, "http://127.0.0.1:614"), "--", "sleep", "60")
-	if !strings.Contains(errs, "pay: none through the proxy; 1 connection to 127.0.0.1:614 without the proxy failed or had "+
-		"no content, the program's unless another process calls there") {
+	if !strings.Contains(errs, "pay: none through the proxy; 1 connection to 127.0.0.1:614 without the proxy failed or "+
+		"had no content, the program's unless another process calls there") {
 		t.Error(errs)
 	}
 }
