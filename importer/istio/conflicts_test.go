@@ -20,11 +20,11 @@ func TestOnlyVirtualServicesThatMayBothBeAppliedExcludeEachOther(t *testing.T) {
 		files []string // names and texts in turns
 		want  []string // files with a remark
 	}{
-		"one file":                       {[]string{"f/a.yaml", a + b}, []string{"f/a.yaml"}},
-		"alternatives":                   {[]string{"f/a.yaml", a, "f/b.yaml", b}, nil},
-		"alternatives for more":          {[]string{"f/a.yaml", a, "f/b.yaml", b + service("stock", "stock")}, nil},
-		"folders of two teams":           {[]string{"f/a.yaml", a, "g/b.yaml", b}, []string{"g/b.yaml"}},
-		"files that are about more":      {[]string{"f/a.yaml", a + service("x", "x"), "f/b.yaml", b + service("y", "y")},
+		"one file":              {[]string{"f/a.yaml", a + b}, []string{"f/a.yaml"}},
+		"alternatives":          {[]string{"f/a.yaml", a, "f/b.yaml", b}, nil},
+		"alternatives for more": {[]string{"f/a.yaml", a, "f/b.yaml", b + service("stock", "stock")}, nil},
+		"folders of two teams":  {[]string{"f/a.yaml", a, "g/b.yaml", b}, []string{"g/b.yaml"}},
+		"files that are about more": {[]string{"f/a.yaml", a + service("x", "x"), "f/b.yaml", b + service("y", "y")},
 			[]string{"f/b.yaml"}},
 		"alternatives of what conflicts": {[]string{"f/a.yaml", a + b, "f/b.yaml", b}, []string{"f/a.yaml"}},
 	} {
