@@ -249,6 +249,7 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 			if total > 0 {
 				r.loud[f.Layer] = max(r.loud[f.Layer], total)
 			}
+			one.Assumptions = unique(append(one.Assumptions, keptAssumption(f)...))
 			of := f.Times
 			if f.Layer.Product == ours { // which is the one that can share its tries with others
 				of = 1
