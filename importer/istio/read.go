@@ -34,6 +34,7 @@ type reader struct {
 	spaces   []string        // namespaces that have resources of Istio
 	ambient  map[string]bool // namespaces without sidecars
 	waypoint map[string]bool // namespaces of which at least a part has a waypoint
+	opaque   []string        // hosts of ServiceEntries of which sidecars see no requests
 	form     topology.Form
 	callers  map[string]int // gateways that are services, by name: their place among the form's
 }
@@ -86,6 +87,8 @@ func (r *reader) sort(d source.Document) {
 		r.rules = append(r.rules, res)
 	case "Gateway":
 		r.gateways = append(r.gateways, res)
+	case "ServiceEntry":
+		r.entry(res)
 	case "EnvoyFilter":
 		r.filter(res)
 	case "Sidecar":
