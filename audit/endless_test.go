@@ -51,7 +51,7 @@ func TestACircleAloneIsNotSaidToBeShort(t *testing.T) {
 	if err := audit.Text(&text, r, audit.TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "No change is proposed: calls go in a circle, x → y → x, and no number bounds") {
+	if !strings.Contains(text.String(), "No change is proposed: calls go in a circle, x → y → x, and no ") {
 		t.Errorf("%s", &text)
 	}
 }

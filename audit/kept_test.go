@@ -24,9 +24,11 @@ spec:
   defaultBackend: {service: {name: orders, port: {number: 80}}}
 `
 	for file, c := range map[string]struct{ text, name, says, rests string }{
-		"nginx.conf": {nginx, "nginx", "2 tries (nginx.conf:2:39); one more for each further kept connection that breaks in a row",
+		"nginx.conf": {nginx, "nginx",
+			"2 tries (nginx.conf:2:39); one more for each further kept connection that breaks in a row",
 			"of the connections that nginx keeps, not more than one breaks in a row"},
-		"web.yaml": {ingress, "ingress-nginx", "; more, and without an end, if more than three kept connections break in a row",
+		"web.yaml": {ingress, "ingress-nginx",
+			"; more, and without an end, if more than three kept connections break in a row",
 			"of the connections that ingress-nginx keeps, not more than three break in a row"},
 		"two/nginx.conf": {strings.Replace(nginx, "orders:80;", "orders:80; server orders:81;", 1), "two", "", ""},
 	} {

@@ -174,8 +174,8 @@ func (p *plan) step(form *topology.Form, w *Worst, a *lint.Amplified, o lint.Opt
 	return p.best(form, beside, a, w, o)
 }
 
-// best returns the one of several changes of a path that leaves the shortest paths, nil if none makes them shorter. Of a
-// path without a bound one has to give it one: what makes others shorter is found for these.
+// best returns the one of several changes of a path that leaves the shortest paths, nil if none makes them shorter. A
+// path without a bound needs one that gives it a bound: what makes others shorter is found for these.
 func (p *plan) best(form *topology.Form, changes [][]*setting, a *lint.Amplified, w *Worst, o lint.Options) (
 	best []*setting, after *lint.Amplified,
 ) {

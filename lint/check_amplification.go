@@ -227,11 +227,7 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 	most := 1.0
 	for i, h := range hops {
 		if i == 0 {
-			from := h.Call.From
-			if from == "" {
-				from = "outside"
-			}
-			parts = append(parts, from)
+			parts = append(parts, cmp.Or(h.Call.From, "outside"))
 		}
 		var factors []string
 		if h.Times != 1 {

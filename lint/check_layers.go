@@ -97,7 +97,8 @@ func (r *run) slow(e *edge, l *topology.Layer) {
 		if limit.Origin == topology.Default { // one cause, however many places leave it out
 			cause = l.Kind.String() + limit.Why + d.String()
 		}
-		r.report(Finding{Rule: "F206", At: place(limit, l), cause: cause, Subject: subject(e, l, "longest time"), Effect: d.Seconds(),
+		r.report(Finding{Rule: "F206", At: place(limit, l), cause: cause, Subject: subject(e, l, "longest time"),
+			Effect:      d.Seconds(),
 			Message:     fmt.Sprintf("%s keeps a caller waiting for up to %v while %s hangs", name(l), d, e.call.To),
 			Fix:         "lower the limit of a try, or the number of tries, until the whole takes less than its callers wait",
 			Assumptions: assumptions(l, l.PerTry, l.Overall)})

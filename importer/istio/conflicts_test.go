@@ -13,7 +13,9 @@ import (
 func TestOnlyVirtualServicesThatMayBothBeAppliedExcludeEachOther(t *testing.T) {
 	service := func(name, hosts string) string {
 		return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: VirtualService\n"+
-			"metadata: {name: %s, namespace: shop}\nspec:\n  hosts: [%s]\n  http: [{route: [{destination: {host: orders}}]}]\n---\n", name, hosts)
+			"metadata: {name: %s, namespace: shop}\nspec:\n  hosts: [%s]\n"+
+			"  http: [{route: [{destination: {host: orders}}]}]\n---\n", name,
+			hosts)
 	}
 	a, b := service("orders-delay", "orders"), service("orders-abort", "orders.shop.svc.cluster.local")
 	for name, c := range map[string]struct {
