@@ -154,10 +154,12 @@ func (r *reader) layer(name string, at topology.Position) topology.Layer {
 // router reads the routes of a service. A request takes the first that it meets, and the service itself after them.
 func (r *reader) router(name string, spec source.Node) {
 	subject := "service-router " + name
+	all := false
 	for _, route := range get(spec, "Routes").List() {
 		to := get(route, "Destination")
 		l := r.layer(subject, route.At())
 		l.Choice, l.Match = subject, match(get(get(route, "Match"), "HTTP"))
+		all = all || !get(route, "Match").Exists()
 		l.Overall = r.timeout(get(to, "RequestTimeout"), route.At())
 		r.form.Remarks = append(r.form.Remarks, envoywords.ConsulRetries(&l, to, r.who)...)
 		callee := name
@@ -169,6 +171,9 @@ func (r *reader) router(name string, spec source.Node) {
 		}
 		l.Speaks = r.speaks(callee)
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Layer: l})
+	}
+	if all {
+		return
 	}
 	rest := r.layer(subject+", all other requests", spec.At())
 	rest.Choice, rest.Speaks = subject, r.speaks(name)

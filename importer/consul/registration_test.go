@@ -203,3 +203,13 @@ func TestPartsInEnvoysOwnJSONAreSaid(t *testing.T) {
 		t.Errorf("%+v", f.Remarks)
 	}
 }
+
+func TestARouteWithoutAConditionLeavesNothingForTheRest(t *testing.T) {
+	for more, want := range map[string]int{"": 1, `match { http { path_prefix = "/a" } }`: 2} {
+		f := readHCL(t, "kind = \"service-router\"\nname = \"a\"\n"+
+			"routes = [{ destination { request_timeout = \"4s\" }\n"+more+"\n}]\n")
+		if len(f.Policies) != want {
+			t.Errorf("%q: %s", more, f.YAML())
+		}
+	}
+}
