@@ -30,6 +30,8 @@ spec:
 		"web.yaml": {ingress, "ingress-nginx",
 			"; more, and without an end, if more than three kept connections break in a row",
 			"of the connections that ingress-nginx keeps, not more than three break in a row"},
+		"grpc.yaml": {strings.Replace(ingress, "web}", "web, annotations: {nginx.ingress.kubernetes.io/backend-protocol: "+
+			"GRPC}}", 1), "ingress-nginx", "", ""},
 		"two/nginx.conf": {strings.Replace(nginx, "orders:80;", "orders:80; server orders:81;", 1), "two", "", ""},
 	} {
 		calls := importer.File{Name: "calls.yaml", Data: []byte("calls:\n- {from: app, to: " + c.name +

@@ -1,11 +1,18 @@
 package lint
 
-import "github.com/abate-go/abate/topology"
+import (
+	"math"
+
+	"github.com/abate-go/abate/topology"
+)
 
 // Kept says what tries are not in the number of a layer's tries: those of which each follows a kept connection that
 // broke. It is empty where there are none. How many connections nginx has kept is not said by any file, and only a
 // server that takes a request on each of them and closes it brings more than one of them.
 func Kept(l *topology.Layer, times float64) string {
+	if math.IsInf(times, 1) {
+		return "" // which is more already
+	}
 	if l.Product == "ingress-nginx" && times > 1 {
 		return "more, and without an end, if more than three kept connections break in a row"
 	}
