@@ -136,10 +136,10 @@ func (r *reader) guards(config source.Node, l *topology.Layer) {
 }
 
 // custom remarks parts of a sidecar that are written in Envoy's own words, in the place of what Consul would write.
+// What is added beside that, such as clusters for traces, changes no call.
 func (r *reader) custom(of string, config source.Node) {
 	for _, part := range []string{"EnvoyListenerJSON", "EnvoyClusterJSON", "EnvoyPublicListenerJSON",
-		"EnvoyLocalClusterJSON", "EnvoyExtraStaticClustersJSON", "EnvoyExtraStaticListenersJSON",
-		"EnvoyBootstrapJSONTpl"} {
+		"EnvoyLocalClusterJSON"} {
 		if n := get(config, part); n.Text() != "" {
 			r.remark("F702", n.At(), of+" "+part, "this part of the sidecar is written in Envoy's own JSON, which is not "+
 				"read, so what it repeats and for how long is not known", "give the audit the config_dump of the sidecar")
