@@ -190,7 +190,8 @@ func TestPartsInEnvoysOwnJSONAreSaid(t *testing.T) {
 		strings.Replace(registration, `protocol           = "http"`, `envoy_listener_json = "{}"`, 1): "EnvoyListenerJSON",
 		strings.Replace(registration, "upstreams {", "config { envoy_public_listener_json = \"{}\" }\n upstreams {",
 			1): "EnvoyPublicListenerJSON",
-		"kind = \"proxy-defaults\"\nname = \"global\"\nconfig { envoy_public_listener_json = \"{}\" }\n": "proxy-defaults EnvoyPublic",
+		"kind = \"proxy-defaults\"\nname = \"global\"\nconfig { envoy_public_listener_json = " +
+			"\"{}\" }\n": "proxy-defaults EnvoyPublic",
 		"kind = \"service-defaults\"\nname = \"web\"\nupstream_config { defaults { envoy_cluster_json = " +
 			"\"{}\" } }\n": "upstream * EnvoyClusterJSON",
 	} {
@@ -199,7 +200,8 @@ func TestPartsInEnvoysOwnJSONAreSaid(t *testing.T) {
 			t.Errorf("%s: %+v", text, f.Remarks)
 		}
 	}
-	const more = "kind = \"proxy-defaults\"\nname = \"global\"\nconfig { envoy_extra_static_clusters_json = \"{}\" }\n"
+	const more = "kind = \"proxy-defaults\"\nname = \"global\"\n" +
+		"config { envoy_extra_static_clusters_json = \"{}\" }\n"
 	if f := readHCL(t, registration, more); len(f.Remarks) > 0 {
 		t.Errorf("%+v", f.Remarks)
 	}
