@@ -46,7 +46,8 @@ func TestEachKeptConnectionThatBreaksIsATryMore(t *testing.T) {
 		var wait sync.WaitGroup
 		for i := range kept {
 			wait.Go(func() {
-				if a, err := p.Send(t.Context(), http.MethodGet, fmt.Sprintf("/kept/%d", i)); err != nil || a.Status != 200 {
+				a, err := p.Send(t.Context(), http.MethodGet, fmt.Sprintf("/kept/%d", i))
+				if err != nil || a.Status != 200 {
 					t.Errorf("%+v, %v", a, err)
 				}
 			})
