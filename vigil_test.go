@@ -32,6 +32,12 @@ func failing(t *testing.T, g *abate.Guard, s *sick) {
 			t.Fatal(err)
 		}
 	}
+	refuses(t, g, s)
+}
+
+// refuses has the circuit of g learn that nothing is known any more but failures, which come at once.
+func refuses(t *testing.T, g *abate.Guard, s *sick) {
+	t.Helper()
 	s.state.Store(refusing)
 	for range 4 {
 		if _, err := abate.Do(context.Background(), g, func(ctx context.Context) (int, error) {
@@ -159,6 +165,57 @@ func TestWhoCallsAloneFindsOutHimself(t *testing.T) {
 		time.Sleep(100 * ms)
 		s.state.Store(well)
 		if e := <-ends; e.err != nil || e.after > 5*time.Second {
+			t.Errorf("%v after %v", e.err, e.after)
+		}
+		nothingLeft(t, g)
+	})
+}
+
+// Where calls are rare, and their callers have time, nearly all of them are answered after a long outage: whoever finds
+// out himself leaves enough retries for when there is a sign.
+func TestRareCallsOutlastALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s sick
+		p := watching()
+		p.AttemptTimeout = 0
+		g := guard(t, p)
+		failing(t, g, &s)
+		const calls = 8 // fewer than the budget pays for
+		ends, failed := make(chan ended, calls), 0
+		for range calls {
+			go func() { ends <- <-watchers(g, 1, 2*time.Minute, s.call) }()
+			time.Sleep(4 * time.Second)
+		}
+		s.state.Store(well)
+		for range calls {
+			if e := <-ends; e.err != nil {
+				failed++
+			}
+		}
+		if failed > 0 {
+			t.Errorf("%d of %d calls fail", failed, calls)
+		}
+		nothingLeft(t, g)
+	})
+}
+
+func TestTheLastRetryIsSpentLateWhereCallsAreRare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s sick
+		p := watching()
+		p.AttemptTimeout, p.MaxRetries = 0, 1
+		g := guard(t, p)
+		for range 50 { // others may call any second
+			time.Sleep(time.Second)
+			if _, err := abate.Do(context.Background(), g, s.call); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refuses(t, g, &s)
+		ends := watchers(g, 1, time.Minute, s.call)
+		time.Sleep(10 * time.Second)
+		s.state.Store(well)
+		if e := <-ends; e.err != nil || e.after > 20*time.Second {
 			t.Errorf("%v after %v", e.err, e.after)
 		}
 		nothingLeft(t, g)

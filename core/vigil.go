@@ -40,6 +40,7 @@ func lastMoment(c *Call) time.Duration {
 func (h *held) watch(c *Call, now, timeout time.Duration) {
 	patience := c.s.breaker.Patience(timeout, c.deadline == NoDeadline)
 	h.until = min(lastMoment(c), clock.Later(now, patience))
+	h.waiter.Last = int(c.retries)+int(c.below)+1 >= c.s.policy.MaxRetries
 	h.waiter.Sign, h.waiter.Among = true, int(min(c.s.balance(now), math.MaxInt32))
 }
 

@@ -37,15 +37,15 @@ func (a *answer) memory() (fields []h1.Field, sent []h2.Field, lines []byte) {
 
 // send makes attempt n, as far as the head of the answer. One that may have copies beside it, which is not alone,
 // ends with ctx.
-func (a *answer) send(ctx context.Context, n int) error {
-	if err := fill(a); err != nil {
+func (a *answer) send(ctx context.Context, n int, now time.Duration) error {
+	now, err := fill(a, now)
+	if err != nil {
 		return err
 	}
 	if n > 1 && a.req.gone() {
 		return errGone
 	}
-	a.head.number = n
-	now := core.Now()
+	a.head.number, a.head.now = n, now
 	if !a.tries.pick(a, now) {
 		return a.req.route.service.noEndpoints()
 	}
@@ -71,6 +71,7 @@ func (a *answer) send(ctx context.Context, n int) error {
 			if c, err = e.connect(ctx, &a.req.plane.out, of, now, a.until); err != nil {
 				return err
 			}
+			a.head.now = core.Now()
 		}
 		a.conn = c
 		err := a.roundTripUnder(ctx)
@@ -132,6 +133,7 @@ func (a *answer) takeSlot(ctx context.Context) error {
 		}
 		wait.Stop()
 	}
+	a.head.now = core.Now()
 	return nil
 }
 

@@ -20,6 +20,7 @@ type requestHead struct {
 	number int // of the attempt
 	span   tracing.SpanID
 	until  time.Duration // the end of the attempt's time
+	now    time.Duration // as of the last wait before it is written
 	// deadline is that of a gRPC call, as the service was told it.
 	deadline time.Duration
 }
@@ -93,7 +94,7 @@ func (h *requestHead) appendOwn(dst []byte) []byte {
 		until = h.req.limit
 	}
 	if until != core.NoDeadline && !omits {
-		left := (until - core.Now() + time.Millisecond - 1) / time.Millisecond
+		left := (until - h.now + time.Millisecond - 1) / time.Millisecond
 		dst = append(dst, "X-Envoy-Expected-Rq-Timeout-Ms: "...)
 		dst = append(strconv.AppendInt(dst, max(int64(left), 1), 10), "\r\n"...)
 	}
@@ -141,10 +142,10 @@ func (h *requestHead) appendRPC(dst []byte, n int) []byte {
 	}
 	if h.deadline = h.req.limit; h.deadline != core.NoDeadline {
 		dst = append(dst, "Grpc-Timeout: "...)
-		now, from := core.Now(), len(dst)
-		dst = hops.AppendGRPCTimeout(dst, h.deadline-now)
+		from := len(dst)
+		dst = hops.AppendGRPCTimeout(dst, h.deadline-h.now)
 		if rounded, ok := hops.ParseGRPCTimeout(text(dst[from:])); ok {
-			h.deadline = now + rounded
+			h.deadline = h.now + rounded
 		}
 		dst = append(dst, "\r\n"...)
 	}

@@ -100,7 +100,7 @@ func (g *guardedCall) drive() error {
 		case core.Queue:
 			g.step = g.queue()
 		default:
-			if g.got != nil {
+			if g.got != nil && g.got.rests {
 				wake(g.got, core.Now())
 			}
 			return g.step.Err
@@ -117,9 +117,10 @@ func (g *guardedCall) attempt(until time.Duration) {
 		g.req.route.stats.Retried(g.tries.sent)
 	}
 	a.renew(g.req, g.body, &g.tries, until, true, told)
-	g.bind(a, until)
-	err := a.send(context.Background(), g.tries.sent)
-	tellHandedOver(a, core.Now())
+	now := core.Now()
+	g.bind(a, until, now)
+	err := a.send(context.Background(), g.tries.sent, now)
+	tellHandedOver(a)
 	a.span.err = err
 	g.reached = g.reached || a.sent
 	if err == nil && g.req.rpc && !a.verdict.known {
@@ -131,7 +132,7 @@ func (g *guardedCall) attempt(until time.Duration) {
 		a.h2.leaveBody(g.body)
 	}
 	o := g.judge(a, err)
-	now := core.Now()
+	now = core.Now()
 	g.step = g.machine.AttemptDone(now, 0, o)
 	switch {
 	case err == nil && g.step.Action == core.Finish:
@@ -145,9 +146,9 @@ func (g *guardedCall) attempt(until time.Duration) {
 }
 
 // bind makes a the only attempt of g, which ends at until.
-func (g *guardedCall) bind(a *answer, until time.Duration) {
+func (g *guardedCall) bind(a *answer, until, now time.Duration) {
 	if a.call, a.callEnd = &g.machine, g.until; until != core.NoDeadline {
-		a.patience = until - core.Now()
+		a.patience = until - now
 	}
 	if a.body.kind == streamed { // attemptTimeout begins when the body has come, which nobody can foresee
 		a.head.until = a.callEnd

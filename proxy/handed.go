@@ -58,8 +58,9 @@ func nextLook(a *answer, now time.Duration) time.Duration {
 
 // tellHandedOver has the guard know when the service had the request of an attempt that has ended, or whose answer has
 // begun.
-func tellHandedOver(a *answer, now time.Duration) {
+func tellHandedOver(a *answer) {
 	if h, _, streams := handed(a); streams && a.call != nil {
+		now := core.Now()
 		h.Tell(a.call, now, 0)
 		date(a, h.Since(now))
 	}
@@ -75,18 +76,22 @@ func date(a *answer, since time.Duration) {
 
 // fill reads the body of an attempt that is to be held, if that has not been done before the call: its client asked
 // whether to send it. It waits for the attempt's time at most, for the call has its place meanwhile. The attempt's time
-// begins when the body is there.
-func fill(a *answer) error {
-	if a.body.kind != toHold || a.call == nil {
-		return a.body.fill(a.until)
+// begins when the body is there. It returns the time then.
+func fill(a *answer, now time.Duration) (time.Duration, error) {
+	if a.body.kind != toHold {
+		return now, nil
 	}
-	core.HandedOver(a.call, core.Now(), a.callEnd)
+	if a.call == nil {
+		err := a.body.fill(a.until)
+		return core.Now(), err
+	}
+	core.HandedOver(a.call, now, a.callEnd)
 	err := a.body.fill(a.until)
-	now := core.Now()
+	now = core.Now()
 	core.HandedOver(a.call, now, now)
 	if a.patience > 0 {
 		a.until = min(a.callEnd, later(now, a.patience))
 		a.head.until = a.until
 	}
-	return err
+	return now, err
 }

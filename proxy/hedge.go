@@ -134,7 +134,7 @@ func (h hedged) Attempt(ctx context.Context, s core.Sending) (*answer, error) {
 	}
 	a := new(answer)
 	a.renew(g.req, g.body, &g.tries, until, false, telling{s.Allowance, s.Announce})
-	if err := a.send(ctx, n); err != nil {
+	if err := a.send(ctx, n, core.Now()); err != nil {
 		a.span.err = err
 		g.judge(a, err)
 		a.release(core.Now(), true)

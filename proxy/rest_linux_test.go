@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -127,21 +128,24 @@ func TestClientsThatGoOnAtOnceAreAnsweredAndRestAgain(t *testing.T) {
 		all[i].ask(t)
 	}
 	var before int64
-	for n := range 3 {
+	least := int64(math.MaxInt64) // that a round left: a burst may open more connections than the one before
+	for n := range 5 {
 		eventually(t, "all rest", func() bool { return r.proxy.Resting() == clients })
 		s.forgetRequests()
 		now := heapAndStacks()
-		if n == 1 { // the first time makes what is kept for the next
-			before = now
-		} else if each := (now - before) / clients; n > 1 && each > mostIdle/4 && !raceDetector {
-			t.Errorf("%d bytes more for each", each)
+		if n > 1 { // the first time makes what is kept for the next
+			least = min(least, now-before)
 		}
+		before = now
 		for _, c := range all {
 			c.send(t)
 		}
 		for _, c := range all {
 			c.hear(t)
 		}
+	}
+	if each := least / clients; each > mostIdle/4 && !raceDetector {
+		t.Errorf("%d bytes more for each, every time", each)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
@@ -19,8 +20,9 @@ type transfer struct {
 	reply *reply
 
 	from *answer
-	key  *keyed   // that the request holds
-	good lastGood // which may keep the answer too
+	key  *keyed        // that the request holds
+	good lastGood      // which may keep the answer too
+	over time.Duration // when all of the answer had come; 0 before
 }
 
 // forget lets go of the answer that was passed on. Its connection may be idle for minutes, and a kept answer is large.
@@ -147,7 +149,10 @@ func (t *transfer) settle() {
 // limits, and whoever keeps it for the repeats of the request. How long a long answer took is its client's affair.
 func (t *transfer) whole() {
 	a := t.from
-	t.call.answerEnded(core.Now())
+	if t.over == 0 {
+		t.over = core.Now()
+	}
+	t.call.answerEnded(t.over)
 	class := hops.ServedClass(a.resp.Status)
 	if t.req.rpc {
 		class = hops.ServedCode(a.verdict.code)

@@ -48,8 +48,7 @@ func (a *answer) read() error {
 func (a *answer) converse() error {
 	c := a.conn
 	c.asked, c.wrote, c.failed = false, 0, nil
-	for !c.asked {
-		now := core.Now()
+	for now := a.head.now; !c.asked; now = core.Now() {
 		if now >= a.until {
 			return &timeLimitError{"nothing sent"}
 		}

@@ -40,6 +40,7 @@ type adaptive struct {
 	begun  bool          // an attempt has: good and idle are times
 	good   time.Duration // when the last success was, idle times left out
 	idle   time.Duration // when the last attempt ended, if none is out but those whose callers still send
+	moved  time.Duration // when an attempt began or ended last
 	asked  time.Duration // when a call asked last
 	every  time.Duration // the time from one call to the next, smoothed
 	judged time.Duration // when the detector looked last
@@ -110,6 +111,7 @@ func (a *adaptive) begin(now, patience time.Duration) Permit {
 			a.probeAt = after(now, a.gap(now))
 		}
 	}
+	a.moved = now
 	return a.flights.begin(now, patience)
 }
 
@@ -224,6 +226,7 @@ func (a *adaptive) record(now time.Duration, p Permit, r Result) (woken []*Waite
 	if flight.foreign {
 		return nil, change
 	}
+	a.moved = now
 	serial := p.gen & serials
 	if r == Neutral && now == p.start && a.current() == Open && since(serial, a.round) {
 		a.probeAt = min(a.probeAt, now) // it has not been sent: another may be the probe
@@ -263,7 +266,7 @@ func (a *adaptive) succeeded(now, age time.Duration, serial uint32) (change Chan
 	}
 	a.learned.succeeded(age)
 	a.rate.note(now, tardy/2)
-	a.good, a.ended, a.failing, a.costs = max(now, a.good), 0, 0, 0
+	a.good, a.ended, a.failing, a.costs, a.vigil.from = max(now, a.good), 0, 0, 0, 0
 	if a.current() == Closed {
 		a.congestion.learn(age)
 	}

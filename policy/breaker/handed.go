@@ -64,6 +64,7 @@ func (a *adaptive) restart(now time.Duration, p Permit, at time.Duration) {
 		return
 	}
 	if !aside {
+		a.moved = now
 		busies(a, now)
 	}
 	f.aside = aside

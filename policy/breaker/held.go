@@ -20,6 +20,8 @@ type Waiter struct {
 	// Among is how many calls may wait for a sign of life at once, this one included; 2048 at most. For one more the
 	// oldest is refused, who has the least time left. Without Sign it means nothing.
 	Among int
+	// Last says, with Sign, that the call has no other retry left: it is tried late rather than early.
+	Last bool
 
 	older, newer *Waiter
 	deadline     time.Duration // when the caller stops waiting
@@ -135,8 +137,11 @@ func (a *adaptive) look(now time.Duration, w *Waiter) (look time.Duration, woken
 // lookAt returns when the driver of a waiter is to look. Where that time has come already nobody in the line has time
 // for an attempt: then nobody looks out, until somebody comes who has.
 func (a *adaptive) lookAt(now time.Duration, w *Waiter) time.Duration {
-	if w.Sign && w.waits { // less and less often: it is enough that one of them looks
-		return after(now, max(a.learned.lonely(), now-w.failed))
+	if w.Sign && w.waits {
+		if at := lonelyAt(a, w); at > now {
+			return at
+		}
+		return after(now, a.learned.lonely()) // nobody may go now, or he has no time for it
 	}
 	if w.admitted || a.line.lookout != w {
 		return Never

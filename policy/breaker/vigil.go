@@ -9,6 +9,8 @@ type vigil struct {
 	sign   time.Duration // when the latest attempt began that has succeeded, while somebody waits
 	places float64       // how many of their retries may be out; below 1: there is no sign yet
 	out    int           // of their retries
+	from   time.Duration // when the first of them has failed since the last success; 0: nobody has
+	swept  time.Duration // when it was looked last whether some of them hang
 	cut    uint32        // serial of the last attempt of the round before
 }
 
@@ -25,7 +27,9 @@ func (v *vigil) join(now time.Duration, w *Waiter) (left *Waiter) {
 		left = v.line.oldest
 		v.line.remove(left)
 	}
-	w.failed = now
+	if w.failed = now; v.from == 0 {
+		v.from = now
+	}
 	v.line.add(w)
 	return left
 }
@@ -82,22 +86,43 @@ func (v *vigil) shrink(last uint32) {
 // returns them, to be woken.
 func signalled(a *adaptive, now time.Duration, woken []*Waiter) []*Waiter {
 	for w := a.vigil.next(now, a.learned.smoothed); w != nil; w = a.vigil.next(now, a.learned.smoothed) {
-		w.permit, w.admitted = a.begin(now, w.patience), true
-		a.flights.places[w.permit.mark].waited = true
-		a.vigil.out++
+		retried(a, now, w)
 		woken = append(woken, w)
 	}
 	return woken
 }
 
-// alone lets the oldest go on without a sign of life where nobody could give one: if nothing has been sent for as long
-// as callers wait of whom nothing is known. He finds out, as whoever waits for an open circuit does.
+// retried has somebody go on who has left the line.
+func retried(a *adaptive, now time.Duration, w *Waiter) {
+	w.permit, w.admitted = a.begin(now, w.patience), true
+	a.flights.places[w.permit.mark].waited = true
+	a.vigil.out++
+}
+
+// alone lets a waiter go on without a sign of life where nobody gives one: where nothing has begun or ended for so
+// long, also if something hangs. He finds out, as whoever waits for an open circuit does.
 func alone(a *adaptive, now time.Duration, w *Waiter) {
-	v := &a.vigil
-	if a.current() == Closed && v.out == 0 && a.flights.busy() == 0 &&
-		now-max(a.idle, w.failed) >= a.learned.lonely() {
-		v.sign, v.places = now, max(v.places, 1)
+	if now < lonelyAt(a, w) || after(now, a.learned.smoothed) >= w.deadline || !a.admits(now) {
+		return
 	}
+	a.vigil.line.remove(w)
+	retried(a, now, w)
+}
+
+// lonelyAt returns when a waiter finds out himself if nobody else does before. That takes one of the few retries that
+// he has, and of the budget, with which he could go on when there is a sign. So it is the more seldom the longer there
+// has been none. The last retry is spent late, and where calls are rare it takes longer until nobody else seems to
+// call; but no later than after half of the time that he had.
+func lonelyAt(a *adaptive, w *Waiter) time.Duration {
+	outage, last := time.Duration(0), max(a.moved, w.failed)
+	if from := a.vigil.from; from != 0 {
+		outage = last - from
+	}
+	gap := 3 * outage
+	if w.Last {
+		gap = 16 * max(outage, a.every)
+	}
+	return after(last, max(min(gap, (w.deadline-w.failed)/2), a.learned.lonely()))
 }
 
 // tended keeps the vigil up with the end of an attempt.
@@ -108,8 +133,28 @@ func tended(a *adaptive, began, age time.Duration, serial uint32, waited bool, r
 	}
 	switch {
 	case r == Success:
+		if v.out > 0 && v.out >= int(v.places) {
+			writtenOff(a, began, began+age)
+		}
 		v.answered(began, age, a.usual, a.tardy(), waited, since(serial, v.cut), a.flights.serial)
 	case r == Failure || r == Costly:
 		v.failed(waited && since(serial, v.cut), a.learned.lifeless(a.failing), a.flights.serial)
+	}
+}
+
+// writtenOff takes back the places of retries that have been out for very long, while an attempt that began later has
+// succeeded: what hangs, perhaps for ever, keeps nobody from going on.
+func writtenOff(a *adaptive, began, now time.Duration) {
+	long := a.learned.lonely()
+	if now-a.vigil.swept < long {
+		return
+	}
+	a.vigil.swept = now
+	for i := range a.flights.places {
+		f := &a.flights.places[i]
+		if f.serial != 0 && f.waited && !f.foreign && f.start < began && now-f.start >= long {
+			f.waited = false
+			a.vigil.out--
+		}
 	}
 }

@@ -14,6 +14,7 @@ type watch struct {
 	b       *breaker.Breaker
 	now     time.Duration
 	waiters []*breaker.Waiter
+	last    bool // who fails has one retry left
 }
 
 // failing returns a dependency that was well, and has failed so often that nothing but failures is known.
@@ -49,12 +50,18 @@ func (x *watch) fails(n int, patience time.Duration, among int) {
 		if d := x.b.Discourages(x.now, began, false); d != breaker.Lifeless {
 			x.t.Fatalf("it is %v that another attempt fails", d)
 		}
-		w := &breaker.Waiter{Sign: true, Among: among}
-		if _, v, _ := x.b.Hold(x.now, x.now+patience, s, w); v != breaker.Waits {
-			x.t.Fatalf("%v", v)
-		}
-		x.waiters = append(x.waiters, w)
+		x.waits(patience, among)
 	}
+}
+
+// waits has a call wait for a sign.
+func (x *watch) waits(patience time.Duration, among int) {
+	x.t.Helper()
+	w := &breaker.Waiter{Sign: true, Among: among, Last: x.last}
+	if _, v, _ := x.b.Hold(x.now, x.now+patience, s, w); v != breaker.Waits {
+		x.t.Fatalf("%v", v)
+	}
+	x.waiters = append(x.waiters, w)
 }
 
 // freed returns the permits of those who may go on.
@@ -264,49 +271,5 @@ func TestWhoWaitsForASignGoesOnWhenNobodyMayWait(t *testing.T) {
 	x.b.Reconfigure(x.now, breaker.Config{FailureThreshold: 3})
 	if n := len(x.freed()); n != 2 || woken != 2 {
 		t.Errorf("%d of 2 were woken, %d go on", woken, n)
-	}
-}
-
-// Whoever calls alone waits in vain for others: after a silence that means something he finds out himself.
-func TestWhereNobodyElseCallsOneOfThoseWhoWaitFindsOut(t *testing.T) {
-	x := failing(t)
-	x.fails(3, 3600*s, 1000)
-	if n := len(x.freed()); n != 0 {
-		t.Fatalf("%d go on at once", n)
-	}
-	waited := time.Duration(0)
-	var freed []breaker.Permit
-	for ; len(freed) == 0 && waited < 10*s; waited += 10 * ms {
-		x.now += 10 * ms
-		freed = x.freed()
-	}
-	if len(freed) != 1 || waited > 2*s {
-		t.Fatalf("%d go on after %v, want one within a second or two", len(freed), waited)
-	}
-	x.end(freed[0], ms, breaker.Failure)
-	if n := len(x.freed()); n != 0 {
-		t.Errorf("%d go on after a failure", n)
-	}
-	x.now += waited
-	if freed = x.freed(); len(freed) != 1 {
-		t.Fatalf("%d go on after another silence, want one", len(freed))
-	}
-	x.end(freed[0], ms, breaker.Success)
-	if n := len(x.freed()); n != 1 {
-		t.Errorf("%d go on after a success, want the third", n)
-	}
-}
-
-// While others call it is they who find out.
-func TestWhoWaitsForASignDoesNotFindOutWhileOthersCall(t *testing.T) {
-	x := failing(t)
-	x.fails(1, 3600*s, 1000)
-	for range 200 {
-		p := x.begin()
-		x.end(p, 5*ms, breaker.Neutral)
-		x.end(x.begin(), 5*ms, breaker.Neutral)
-		if n := len(x.freed()); n != 0 {
-			t.Fatalf("%d go on while others call", n)
-		}
 	}
 }

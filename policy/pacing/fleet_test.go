@@ -29,6 +29,7 @@ type system struct {
 	rate            float64 // queries a second for each instance
 	workers         int
 	patience, down  time.Duration
+	kinds           bool // half of all openings take a twentieth of open, the others nearly twice as long
 }
 
 const (

@@ -99,7 +99,7 @@ func (o *opening) dial() {
 	o.dialled = max(f.now, 1)
 	life := f.life
 	f.opening++
-	took := time.Duration(float64(f.draw(f.open)) * max(1, float64(f.opening)/float64(f.cores)))
+	took := time.Duration(float64(f.handshake()) * max(1, float64(f.opening)/float64(f.cores)))
 	r := pacing.Opened
 	switch {
 	case life == 1:

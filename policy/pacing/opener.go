@@ -55,8 +55,8 @@ const (
 // halves it; a failure makes it one, and the rounds longer. How long the rounds are while the other side comes back
 // follows from how long it was away: half of that, since it takes the other instances of a fleet as long to notice.
 // While somebody waits who has waited for most of such a round, rounds last a tenth of a second: a slow success makes
-// the current one as long as it should be, a refusal all until the next outage. Once nobody has had to wait for
-// two rounds the Opener looks on again.
+// the current one as long as it should be, unless a quick one follows, and a refusal all until the next outage. Once
+// nobody has had to wait for two rounds the Opener looks on again.
 //
 // All methods may be called from many goroutines at once. Times are durations since any fixed origin, the same for all
 // calls. Make one with NewOpener.
@@ -209,6 +209,9 @@ func (o *Opener) opened(now, took time.Duration) {
 		o.whole = max(o.whole, 1)
 	case o.steers && o.limit < 1<<20:
 		o.limit++
+		if o.whole == 1 { // what was slow before was of another kind: under an overload all are
+			o.whole = 0
+		}
 	}
 }
 

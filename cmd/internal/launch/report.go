@@ -216,8 +216,8 @@ func (t *tally) besides(service string) (what string) {
 			cli.Count(sum.carried, "short connection"), few(carried))
 	}
 	if sum.empty > 0 {
-		what += fmt.Sprintf("; %s to %s without the proxy failed or had no content", cli.Count(sum.empty,
-			"connection"), few(empty))
+		what += fmt.Sprintf("; %s to %s without the proxy failed or had no content, the program's unless another process "+
+			"calls there", cli.Count(sum.empty, "connection"), few(empty))
 	}
 	return what
 }

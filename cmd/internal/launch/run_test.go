@@ -117,7 +117,7 @@ func serving(t *testing.T) string {
 }
 
 func TestExitCodeIsTheProgramsOwn(t *testing.T) {
-	policy := policyFor(t, "http://127.0.0.1:1")
+	policy := policyFor(t, "http://192.0.2.1") // nobody else on this machine calls there meanwhile
 	for line, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 137} {
 		code, _, errs := run(t, nil, "-c", policy, "--", "sh", "-c", line)
 		if code != want || !strings.Contains(errs, "no call went through the proxy") {
@@ -140,14 +140,14 @@ func TestWhatIsWrongWithTheWordsIsSaidAtOnce(t *testing.T) {
 			t.Errorf("code %d without a word of %s: %s", code, want, errs)
 		}
 	}
-	code, _, errs = run(t, nil, "-c", policyFor(t, "http://127.0.0.1:1"), "--env", "A=nobody", "--", "true")
+	code, _, errs = run(t, nil, "-c", policyFor(t, "http://192.0.2.1"), "--env", "A=nobody", "--", "true")
 	if code != 1 || !strings.Contains(errs, "nobody") || !strings.Contains(errs, "pay, other") {
 		t.Errorf("a service that is not there: %d %s", code, errs)
 	}
 }
 
 func TestProgramIsToldToEndAndKilledIfItDoesNot(t *testing.T) {
-	policy := policyFor(t, "http://127.0.0.1:1")
+	policy := policyFor(t, "http://192.0.2.1")
 	ready := func(out, _ string) bool { return strings.Contains(out, "ready") }
 	code, _, errs := run(t, ready, "-c", policy, "--", "sh", "-c",
 		`trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done`)
@@ -162,7 +162,7 @@ func TestProgramIsToldToEndAndKilledIfItDoesNot(t *testing.T) {
 }
 
 func TestLivePageAtAUnixSocket(t *testing.T) {
-	policy, path := policyFor(t, "http://127.0.0.1:1"), filepath.Join(t.TempDir(), "page.sock")
+	policy, path := policyFor(t, "http://192.0.2.1"), filepath.Join(t.TempDir(), "page.sock")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -251,10 +251,29 @@ func TestShortCallPastTheProxyIsNeverSilent(t *testing.T) {
 		}
 	}
 	t.Setenv(childWay, "briefly:")
-	// Nobody else on this machine calls this address, as tests call 127.0.0.1:1.
-	_, _, errs := run(t, nil, "-c", policyFor(t, "http://127.93.61.7:1"), "--", self)
+	// Nobody else on this machine calls this port, as tests call 127.0.0.1:1.
+	_, _, errs := run(t, nil, "-c", policyFor(t, "http://127.0.0.1:613"), "--", self)
 	if !strings.Contains(errs, "pay: 1 call (1 failed") || strings.Contains(errs, "without the proxy") {
 		t.Errorf("a service that refuses connections: %s", errs)
+	}
+}
+
+// Whoever's connections ended before anybody looked is not known: that is said.
+func TestConnectionsOfSomebodyElseAreNotCalledTheProgramsOwn(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // nobody tells who is connected to what
+	}
+	_, _, errs := run(t, func(_, errs string) bool {
+		if strings.Contains(errs, "ABATE_URL_PAY") {
+			if c, err := net.Dial("tcp", "127.0.0.1:614"); err == nil {
+				c.Close()
+			}
+		}
+		return strings.Contains(errs, "ABATE_URL_PAY")
+	}, "-c", policyFor(t, "http://127.0.0.1:614"), "--", "sleep", "60")
+	if !strings.Contains(errs, "pay: none through the proxy; 1 connection to 127.0.0.1:614 without the proxy failed or had "+
+		"no content, the program's unless another process calls there") {
+		t.Error(errs)
 	}
 }
 
@@ -361,7 +380,7 @@ func TestWhatOutlivesTheProgramIsSaid(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // nobody tells who started what
 	}
-	code, _, errs := run(t, nil, "-c", policyFor(t, "http://127.0.0.1:1"), "--", "sh", "-c",
+	code, _, errs := run(t, nil, "-c", policyFor(t, "http://192.0.2.1"), "--", "sh", "-c",
 		"sleep 3 >/dev/null 2>&1 & exit 4")
 	if code != 4 || !strings.Contains(errs, "what the program has started goes on (processes: 1)") {
 		t.Errorf("%d %s", code, errs)
@@ -402,7 +421,7 @@ func TestProgramInAnotherNetworkIsNotSaidToHaveBeenSeen(t *testing.T) {
 	noticed := func(_, errs string) bool {
 		return strings.Contains(errs, "the program is in a network namespace of its own")
 	}
-	_, _, errs := run(t, noticed, "-c", policyFor(t, "http://127.0.0.1:1"), "--", "unshare", "--map-root-user", "--net",
+	_, _, errs := run(t, noticed, "-c", policyFor(t, "http://192.0.2.1"), "--", "unshare", "--map-root-user", "--net",
 		"sh", "-c", "while :; do sleep 0.05; done")
 	if !strings.Contains(errs, "this system did not tell of every connection") {
 		t.Errorf("%s", errs)

@@ -46,7 +46,7 @@ func TestProgramHearsThatTheTerminalIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := policyFor(t, "http://127.0.0.1:1")
+	policy := policyFor(t, "http://192.0.2.1")
 	const program = `trap "echo hup; exit 7" HUP; echo ready; while :; do sleep 0.05; done`
 	for _, shell := range []string{"", `"$0" "$@"; true`} {
 		keyboard, tty := terminal(t)
@@ -82,7 +82,7 @@ func TestProgramIgnoresTheEndOfTheTerminalIfTheCommandDoes(t *testing.T) {
 	}
 	var out, errs clitest.Buffer
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `trap "" HUP; exec "$0" "$@"`, self, "-c",
-		policyFor(t, "http://127.0.0.1:1"), "--", "sh", "-c", "kill -HUP $PPID; kill -HUP $$; echo still; exit 3")
+		policyFor(t, "http://192.0.2.1"), "--", "sh", "-c", "kill -HUP $PPID; kill -HUP $$; echo still; exit 3")
 	cmd.Env = append(os.Environ(), commandWay+"=1")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	_ = cmd.Run() // the code says all
@@ -103,7 +103,7 @@ func TestNobodyHasToReadWhatTheCommandSays(t *testing.T) {
 	}
 	reads.Close()
 	var out clitest.Buffer
-	cmd := exec.CommandContext(t.Context(), self, "-c", policyFor(t, "http://127.0.0.1:1"), "--", "sh", "-c",
+	cmd := exec.CommandContext(t.Context(), self, "-c", policyFor(t, "http://192.0.2.1"), "--", "sh", "-c",
 		"echo here; exit 4")
 	cmd.Env = append(os.Environ(), commandWay+"=1")
 	cmd.Stdout, cmd.Stderr = &out, errs
@@ -145,7 +145,7 @@ func TestProgramHasTheTerminalAlsoWhereStandardInputIsAPipe(t *testing.T) {
 		}
 		var out, errs clitest.Buffer
 		cmd := exec.CommandContext(t.Context(), "sh", "-mc", c.shell, self, "-c",
-			policyFor(t, "http://127.0.0.1:1"), "--", "sh", "-c", c.program)
+			policyFor(t, "http://192.0.2.1"), "--", "sh", "-c", c.program)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = tty, &out, &errs, []*os.File{nothing}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		if err := cmd.Start(); err != nil {
