@@ -14,8 +14,8 @@ import (
 	"github.com/abate-go/abate/tests/behaviour/backend"
 )
 
-// Each connection that nginx had kept and that breaks is one try more, whatever number of tries is set. The audit counts
-// one, and says of the others beside the number.
+// Each connection that nginx had kept and that breaks is one try more, whatever number of tries is set. The audit
+// counts one, and says of the others beside the number.
 func TestEachKeptConnectionThatBreaksIsATryMore(t *testing.T) {
 	program := needs.Program(t, "nginx")
 	var arrived, opening atomic.Int64 // opening is how many requests are answered only when all of them are there
