@@ -31,7 +31,7 @@ func versions(files []File) (found []source.Built) {
 	for _, f := range files {
 		d := source.Document{File: f.Name, Data: f.Data}
 		switch base := strings.ToLower(path.Base(f.Name)); {
-		case base == "dockerfile" || strings.HasPrefix(base, "dockerfile.") || strings.HasSuffix(base, ".dockerfile"):
+		case isDockerfile(base):
 			for _, m := range from.FindAllSubmatchIndex(f.Data, -1) {
 				if product, v, ok := workloads.Tagged(string(f.Data[m[2]:m[3]])); ok {
 					add(product, v, d, m[2])

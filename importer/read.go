@@ -38,9 +38,11 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	}
 	r.configMaps()
 	r.unlist("aws-sdk", awssdk.Silent(r.byFormat["aws-sdk"]))
+	assume.NginxInc = r.nginxInc
 	assume.Images = workloads.Images(r.byFormat["workloads"])
 	assume.Environments = workloads.Environments(r.byFormat["workloads"])
-	assume.Built = append(versions(files), r.mounts()...)
+	assume.Defaults = defaults(files)
+	assume.Built = append(versions(files), r.mounts(assume.Environments)...)
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)
 		r.form.Protos = r.form.Protos || strings.HasSuffix(s.Name, ".proto")
@@ -50,6 +52,8 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 			r.form.Add(f.read(docs, assume))
 		}
 	}
+	r.notReadYet()
+	r.notRendered(files)
 	r.form.Add(workloads.FromMaps(r.byFormat["workloads"], r.nodes()))
 	tidied(&r.form)
 	return r.form, r.seen
@@ -69,8 +73,13 @@ type reading struct {
 	byFormat map[string][]source.Document
 	maps     []configMap
 	seen     []Seen
+	nginxInc bool // there are resources of NGINX Inc.'s controller
 
 	templates map[string]int // by folder: files that are nothing else
+	skipped   map[string]*unread
+	kinds     []string // of what was skipped, in the order of the files
+
+	unrendered []source.Node // values that only a run of Terraform knows
 }
 
 // configMap is one ConfigMap, opened when all files were seen: only then is known whose it is.
@@ -138,9 +147,21 @@ func (r *reading) text(d source.Document, name string, seen *Seen) {
 	}
 }
 
-// template notes a file that is a template and nothing else. A chart has many: they are one remark for each folder, and
-// those below its templates are that one's.
+// audited is text of what an audit would read in a template, were it rendered: of a workload, a route, a policy of
+// retries, the configuration of a gateway. Secrets, volumes, roles and jobs have none of it.
+var audited = regexp.MustCompile(`(?m)^[ \t-]*kind:[ \t]*["']?(Deployment|StatefulSet|DaemonSet|Rollout|ReplicaSet|` +
+	`Pod|Ingress|Resiliency)\b|^[ \t-]*kind:[ \t]*["']?\{\{|` +
+	`apiVersion:[ \t]*["']?([\w.-]+\.)?(istio\.io|gateway\.networking\.k8s\.io|envoyproxy\.io|linkerd\.io|` +
+	`projectcontour\.io|traefik\.io|traefik\.containo\.us|konghq\.com|kuma\.io|consul\.hashicorp\.com)/|` +
+	`proxy_pass|static_resources|typed_config|resilience4j|methodConfig|` +
+	`(?i:(\b|_|max|num)retries\b|(\b|_)retry(_?(on|policy|budget))?\b)|^[ \t]*(backend|upstream)[ \t]`)
+
+// template notes a file that is a template and nothing else, if it is of something that an audit reads. A chart has
+// many: they are one remark for each folder, and those below its templates are that one's.
 func (r *reading) template(d *source.Document) {
+	if !audited.Match(d.Data) {
+		return
+	}
 	folder := path.Dir(d.File)
 	if chart, _, deeper := strings.Cut(folder, "/templates/"); deeper {
 		folder = chart + "/templates"
@@ -170,19 +191,24 @@ var unmistakable = regexp.MustCompile(`(?m)^apiVersion:|static_resources|resilie
 
 // meant reports whether a broken file was meant for one of the programs that an audit knows.
 func meant(name string, data []byte) bool {
+	if path.Base(name) == "Chart.yaml" { // which names a chart, and configures nothing
+		return false
+	}
 	if path.Ext(name) != "" && !isConfiguration(name) {
 		return unmistakable.Match(data)
 	}
 	return known.Match(data)
 }
 
-// actions are what makes of YAML a text that is none before it is rendered.
-var actions = regexp.MustCompile(`\{\{|\{%|<%`)
+// actions are what makes of YAML a text that is none before it is rendered: {{ .x }}, {% if %}, <%= x %>, %VERSION%,
+// @x@.
+var actions = regexp.MustCompile(`\{\{|\{%|<%|(?m::[ \t]*(?:%[A-Za-z_]+%|@[A-Za-z_.-]+@)[ \t]*$)`)
 
 // document gives a document to its format, and reports whether there is one. Lists are opened; ConfigMaps that are not
 // a format of their own are kept for later.
 func (r *reading) document(d source.Document, seen *Seen) (found bool) {
 	kind := d.Root.Get("kind").Text()
+	r.nginxInc = r.nginxInc || strings.HasPrefix(d.Root.Get("apiVersion").Text(), "k8s.nginx.org/")
 	if strings.HasSuffix(kind, "List") && d.Root.Get("items").IsList() {
 		for _, item := range d.Root.Get("items").Items() {
 			inner := d
@@ -193,6 +219,9 @@ func (r *reading) document(d source.Document, seen *Seen) (found bool) {
 	}
 	if found = r.take(d, parsed, seen); !found && kind == "ConfigMap" {
 		r.maps = append(r.maps, configMap{d.Root, seen})
+	}
+	if !found {
+		r.skip(d)
 	}
 	return found || kind == "ConfigMap"
 }
@@ -244,12 +273,16 @@ var templates = []string{".tmpl", ".tpl", ".template", ".j2"}
 
 // mounts gives the configurations of gateways to the services of compose files whose containers have them, and returns
 // which versions these run.
-func (r *reading) mounts() []source.Built {
+func (r *reading) mounts(environments map[string]map[string]string) []source.Built {
 	files, run := workloads.Files(r.byFormat["workloads"])
 	for _, format := range []string{"nginx", "haproxy", "envoy", "kong"} {
 		for i := range r.byFormat[format] {
-			if d := &r.byFormat[format][i]; d.Owner == "" {
+			d := &r.byFormat[format][i]
+			if d.Owner == "" {
 				d.Owner = files.Of(d.File)
+			}
+			if d.Owner == "" && format == "nginx" {
+				d.Owner = filledInBy(d.Data, environments)
 			}
 		}
 	}

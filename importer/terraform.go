@@ -76,7 +76,7 @@ func (r *reading) inside(d source.Document, n source.Node, key string, seen *See
 		r.text(inner, key, seen)
 		return len(seen.Formats) > before
 	case written[key] && expression.MatchString(n.Text()):
-		r.unrendered(n)
+		r.unrendered = append(r.unrendered, n)
 	}
 	return found
 }
@@ -101,10 +101,31 @@ var written = map[string]bool{"yaml_body": true, "manifest": true, "values": tru
 // expression is a value that Terraform works out from a template. A file that it takes as it is is audited by itself.
 var expression = regexp.MustCompile(`^\$\{.*\btemplatefile\(`)
 
-// unrendered notes a value that only a run of Terraform knows.
-func (r *reading) unrendered(n source.Node) {
-	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: n.At(), Subject: "value " + n.Text(),
-		Text: n.Text() + " stands where a file belongs, so what it says is not known",
-		Fix: "give the audit what Terraform makes of it: helm template … | abate audit -, or the objects as they are " +
-			"applied"})
+// templateFile finds the file of such a value.
+var templateFile = regexp.MustCompile(`\btemplatefile\(\s*"(?:\$\{path\.\w+\}/)?([^"$]+)"`)
+
+// gateway are keys of the values of a chart that are about what an audit reads.
+var gateway = regexp.MustCompile(`(?mi)^[ \t-]*(ingress|istio|route\w*|gateway\w*|virtual_?service\w*|mesh\w*)[ \t]*:`)
+
+// notRendered notes the values that only a run of Terraform knows, but for those whose template is here and is about
+// nothing that an audit reads.
+func (r *reading) notRendered(files []File) {
+	texts := map[string][]byte{}
+	for _, f := range files {
+		texts[f.Name] = f.Data
+	}
+	for _, n := range r.unrendered {
+		called := n.Text()
+		if m := templateFile.FindStringSubmatch(called); m != nil {
+			text, given := texts[path.Join(path.Dir(n.At().File), m[1])]
+			if given && !audited.Match(text) && !gateway.Match(text) {
+				continue
+			}
+			called = `templatefile("` + m[1] + `", …)`
+		}
+		r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: n.At(), Subject: "value " + n.Text(),
+			Text: called + " stands where a file belongs, so what it says is not known",
+			Fix: "give the audit what Terraform makes of it: helm template … | abate audit -, or the objects as they are " +
+				"applied"})
+	}
 }

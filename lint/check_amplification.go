@@ -121,6 +121,9 @@ func (r *run) proved(l loudest, path bool) {
 		if guess, mild = r.apart(hops, l); guess != "" {
 			one.Assumptions = append(one.Assumptions, allCalls)
 		}
+		if mild && l.b.unsent() {
+			return // nobody need make all of these calls, and none of them loads anyone
+		}
 		if mild {
 			total = 0
 		}
@@ -128,6 +131,9 @@ func (r *run) proved(l loudest, path bool) {
 		mild = mild || paidFor(hops) || !slices.ContainsFunc(l.b.Outcomes, executed) && unchosen(hops)
 		if cause != nil {
 			by, n := mostTries(cause, topology.AllMethods, anything)
+			if n == topology.Unbounded && paidFor(hops) && alone(hops) { // F108 says it of that layer
+				return
+			}
 			if one.At = cause.At; by != nil {
 				one.At = where(by, cause)
 			}

@@ -193,7 +193,7 @@ func (r *run) unlimited() {
 	}
 	for c := range r.g.calls {
 		e := &r.g.calls[c]
-		if bounded(e) || len(e.slots) == 0 || shows(e) || e.call.Detached ||
+		if bounded(e) || len(e.slots) == 0 || idle(e) || e.call.Detached ||
 			e.from >= 0 && (limited[e.from] || r.g.cycle[e.from] >= 0) {
 			continue
 		}
@@ -224,9 +224,11 @@ func staysOpen(l *topology.Layer) bool {
 		l.Upgrades.Or(false) && (chosen(l.PerTry) || chosen(l.Overall))
 }
 
-// connects reports that a layer only opens connections, whose lives have no limit: a proxy of TCP.
+// connects reports that a layer only opens connections, whose lives have no limit: a proxy of TCP. That of nginx has
+// one, for how long a connection may be silent, which is none for a request.
 func connects(l *topology.Layer) bool {
-	return l.Overall.IsZero() && l.PerTry.IsZero() && len(l.Repeats) > 0 &&
+	return (l.Overall.IsZero() && l.PerTry.IsZero() || l.StartsOnly && l.Speaks.IsZero()) &&
+		len(l.Repeats) > 0 &&
 		!slices.ContainsFunc(l.Repeats, func(r topology.Repeat) bool { return slices.ContainsFunc(r.On, processed) })
 }
 

@@ -147,7 +147,7 @@ func (r *run) bounds(e *edge, l *topology.Layer) {
 			return
 		}
 	}
-	if slices.Sort(free); len(free) > 0 && !shows(e) {
+	if slices.Sort(free); len(free) > 0 && !idle(e) {
 		r.report(Finding{Rule: "F505", At: place(l.Limits.Requests, l), Subject: subject(e, l, "limits"),
 			Message: fmt.Sprintf("%s bounds nothing that waits for %s: no limit on %s", name(l), e.call.To,
 				strings.Join(free, ", ")),

@@ -25,7 +25,7 @@ func (r *run) implicit(e *edge, l *topology.Layer) {
 	case loud:
 		one.Severity, one.Effect = Warning, total
 		one.Message += fmt.Sprintf("; it is part of a path that comes to %s", number(total))
-	case shows(e):
+	case idle(e):
 		return
 	}
 	r.report(one)
@@ -89,7 +89,7 @@ func (r *run) times(e *edge, l *topology.Layer) {
 // slow is F206 and F208: limits that are far too long, or too short.
 func (r *run) slow(e *edge, l *topology.Layer) {
 	if d, ends := l.Longest(topology.Hang, r.methods(e)); ends && d > time.Minute && !l.PerTry.IsUnknown() &&
-		!l.Overall.IsUnknown() && !staysOpen(l) {
+		!l.Overall.IsUnknown() && !staysOpen(l) && !connects(l) {
 		limit, cause := l.PerTry, ""
 		if limit.Or(0) == 0 {
 			limit = l.Overall
@@ -160,8 +160,8 @@ func (r *run) repeated(e *edge, l *topology.Layer) {
 		one := Finding{Rule: id, At: listed(by, l), Subject: subject(e, l, key), Effect: float64(n),
 			Message: fmt.Sprintf(message, name(l), word(by, about)), Fix: fix, Assumptions: assumptions(l, by.Tries)}
 		if id == "F304" && onlyCode(e, l) {
-			one.Severity = Note
-			one.Message = "if what it guards writes, " + one.Message
+			one.Severity, one.Fix = Note, "take it out of the list" // nor is there a reason to read it again
+			one.Message = strings.Replace(one.Message, " writes again ", " again ", 1)
 		}
 		r.report(one)
 	}
@@ -232,7 +232,10 @@ func onlyCode(e *edge, l *topology.Layer) bool {
 // twice is F301: an unsafe request is sent again that may have been carried out.
 func (r *run) twice(e *edge, l *topology.Layer, other bool) {
 	codes := r.g.services[e.to].Codes()
-	mayHaveRun := func(o topology.Outcome) bool { return executed(o) && (codes || !o.GRPC()) }
+	waits := l.PerTry.Or(0) == 0 && !l.PerTry.IsUnknown() // so a call that hangs is not tried again: F205
+	mayHaveRun := func(o topology.Outcome) bool {
+		return executed(o) && (codes || !o.GRPC()) && (o != topology.Hang || !waits)
+	}
 	by, n := mostTries(l, topology.Unsafe, mayHaveRun)
 	if by == nil {
 		return

@@ -20,11 +20,12 @@ func fanned(perRequest, tries string) string {
 
 func TestCallsThatAreGuessedFromVariablesAreNoErrorTogether(t *testing.T) {
 	const variable = ", perRequest: \"1 (assumed: the address stands in the variable X)\""
+	guessed := fanned(variable, `"3 (default of nginx 1)"`)
 	for _, c := range []struct {
 		form, says string
 		want, nine lint.Severity
 	}{
-		{fanned(variable, `"3 (default of nginx 1)"`), "if it makes every call whose address a variable holds", lint.Warning,
+		{guessed, "if it makes every call whose address a variable holds", lint.Warning,
 			lint.Note},
 		{fanned("", `"3 (default of nginx 1)"`), "can become up to 15 attempts", lint.Error, lint.Warning},
 		{fanned(variable, `"11 (default of nginx 1)"`), "can become up to 55 attempts", lint.Error, lint.Warning},
@@ -32,6 +33,10 @@ func TestCallsThatAreGuessedFromVariablesAreNoErrorTogether(t *testing.T) {
 		got := of("F101", lint.Run(parse(t, c.form), lint.Options{}))
 		if len(got) == 0 || got[0].Severity != c.want || !strings.Contains(got[0].Message, c.says) {
 			t.Errorf("%+v, want %v that says %q", got, c.want, c.says)
+		}
+		idle := strings.ReplaceAll(c.form, `"503"`, "refused") // which loads nobody
+		if got := of("F101", lint.Run(parse(t, idle), lint.Options{})); len(got) > 0 != (c.form != guessed) {
+			t.Errorf("connections that nobody accepts: %+v", got)
 		}
 		if got := of("F107", lint.Run(parse(t, c.form), lint.Options{})); len(got) != 1 || got[0].Severity != c.nine {
 			t.Errorf("%+v, want %v", got, c.nine)
@@ -75,7 +80,8 @@ func TestWhatOnlyCodeSaysIsNotAsserted(t *testing.T) {
 			form := call(nobody, layer+on("2", "503", "409"))
 			got := of(rule, lint.Run(parse(t, form), lint.Options{}))
 			if len(got) != 1 || got[0].Severity != want ||
-				strings.HasPrefix(got[0].Message, "if what it guards writes, ") != (want == lint.Note) {
+				strings.HasPrefix(got[0].Message, "if what it guards writes, ") != (want == lint.Note && rule == "F301") ||
+				rule == "F304" && strings.Contains(got[0].Message+got[0].Fix, "write") != (want == lint.Warning) {
 				t.Errorf("%s of %q: %+v, want %v", rule, layer, got, want)
 			}
 			known := strings.Replace(form, "to: b", "to: b\n  unsafe: true", 1)

@@ -87,3 +87,19 @@ func (a *Amplified) outside(e *evaluation, root, f int, o topology.Outcome) Hop 
 	e.rise(f, o)
 	return hop
 }
+
+// alone reports whether one layer of a path repeats, and nothing else makes several calls of one.
+func alone(hops []Hop) bool {
+	repeats := 0
+	for _, h := range hops {
+		if h.Times > 1 {
+			return false
+		}
+		for _, f := range h.Factors {
+			if f.Times > 1 {
+				repeats++
+			}
+		}
+	}
+	return repeats == 1
+}

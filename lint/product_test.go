@@ -18,6 +18,12 @@ func TestALongLimitIsRightForWhatStaysOpen(t *testing.T) {
 			t.Errorf("%s: %d findings, want %d", layer, len(got), want)
 		}
 	}
+	for on, want := range map[string]int{"refused": 0, "hang": 1} { // a proxy of TCP, and one of HTTP
+		layer := "perTry: 10m, startsOnly: true, repeats: [{on: [" + on + "], tries: 2}]"
+		if got := of("F206", lint.Run(parse(t, call(nobody, layer)), lint.Options{})); len(got) != want {
+			t.Errorf("what tries again after %s: %d findings, want %d", on, len(got), want)
+		}
+	}
 	const open = "overall: 0s, "
 	if got := of("F204", lint.Run(parse(t, call(nobody, open+"upgrades: true")), lint.Options{})); len(got) > 0 {
 		t.Errorf("a limit of none that somebody wrote for websockets: %+v", got)

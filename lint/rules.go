@@ -57,7 +57,8 @@ var rulesOfAmplification = []Rule{
 			"budgets keep the average below the limit, or every layer of the path has one, where all attempts are connections " +
 			"that nobody accepts, and where every retry of the path is a default for codes of gRPC only. It is " +
 			"one, too, where no one way brings too much and only several do together that rest on addresses in " +
-			"variables: who holds five addresses need not call all five for one request. Raise the limit " +
+			"variables: who holds five addresses need not call all five for one request. It is not said where one layer " +
+			"alone repeats, without a count and with a budget, which is [F108](F108.md). Raise the limit " +
 			"(--max-amplification) if you mean it.",
 		"Let one layer of the path retry, the one that knows which calls may be repeated, and switch the others off. With " +
 			"Abate, `retryOwner: nearest` makes of the product a sum."},
@@ -107,7 +108,8 @@ var rulesOfAmplification = []Rule{
 			"the layer is part of a path that comes to too much.",
 		"The documentation and source of each product; the finding names the product and the version whose default it took.",
 		"The default is what you want. Write it down all the same, and the next version cannot change it. A gateway's " +
-			"calls of pages for operators (`grafana`, `kiali`, `kibana` and the like, by their names) are left out.",
+			"calls of pages for operators (`grafana`, `kiali`, `kibana` and the like, by their names) are left out, and so " +
+			"are calls of programs that make load for a test (`loadgenerator`).",
 		"Write the number of tries, or that there are none."},
 	{"F108", "Retries without a count", Warning,
 		"The tries are bounded by time or by a budget only, or by nothing (Dapr's `maxRetries: -1`, a ServiceProfile of " +
@@ -154,7 +156,8 @@ var rulesOfTime = []Rule{
 		"Istio writes no time-out where none is set; nor do many clients.",
 		"Streams, websockets and long polls: their limit is an idle limit. Where somebody wrote that there is none it is a " +
 			"note. Limits that programs set in code are not seen. A gateway's calls of pages for operators (`grafana`, " +
-			"`kiali`, `kibana` and the like, by their names) are left out.",
+			"`kiali`, `kibana` and the like, by their names) are left out, and so are " +
+			"calls of programs that make load for a test (`loadgenerator`).",
 		"Set a limit for the whole call at the outermost layer at least."},
 	{"F205", "Retries without a limit for a try", Warning,
 		"The layer is told to repeat a try that runs into its limit, and a try has none: it may take as long as the whole " +
@@ -191,8 +194,8 @@ var rulesOfTime = []Rule{
 var rulesOfOutcomes = []Rule{
 	{"F301", "Requests that must not be repeated are repeated", Error,
 		"POST and PATCH are tried again after a failure that may have come after the work was done: a 5xx, a reset " +
-			"connection, a time-out. Then the order is placed, or the card charged, twice. An error where a call is known to " +
-			"be unsafe (`unsafe: true`), else a warning.",
+			"connection, the end of a try's limit of time. Then the order is placed, or the card charged, twice. An error " +
+			"where a call is known to be unsafe (`unsafe: true`), else a warning.",
 		"RFC 9110, section 9.2.2. Envoy, Istio, HAProxy's L7 retries, .NET's standard handler and resilience4j repeat " +
 			"POST; nginx does not. Threads kubernetes/ingress-nginx#4174, dotnet/aspire#4631.",
 		"GraphQL queries and searches that are POST; services that know an idempotency key (say `keyed: true` of the " +
@@ -217,8 +220,8 @@ var rulesOfOutcomes = []Rule{
 			"worse, a write that was refused for a reason goes through.",
 		"Envoy's `retriable-4xx` is 409.",
 		"Optimistic locks whose clients read anew before they write; a proxy does not. Of instances of resilience4j and " +
-			"Polly only code says whether what they guard writes, so there it is a note. Nothing is said of databases and of " +
-			"components of Dapr, which have no statuses.",
+			"Polly only code says whether what they guard writes, so there it is a note, of any request. " +
+			"Nothing is said of databases and of components of Dapr, which have no statuses.",
 		"Take it out of the list for writes."},
 	{"F305", "Codes that say nothing are repeated", Warning,
 		"INTERNAL and UNKNOWN are mostly bugs. DEADLINE_EXCEEDED says that there is no time left, and that the work may " +

@@ -74,7 +74,8 @@ var rulesOfGuards = []Rule{
 			"the caller until it has no memory left.",
 		"Istio writes 4294967295 where nothing is set.",
 		"Another layer on the same call has a limit. A gateway's calls of pages for operators (`grafana`, `kiali`, " +
-			"`kibana` and the like, by their names) are left out.",
+			"`kibana` and the like, by their names) are left out, and so are " +
+			"calls of programs that make load for a test (`loadgenerator`).",
 		"Bound the calls that run and wait: a bulkhead."},
 }
 

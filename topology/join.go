@@ -17,7 +17,8 @@ type Found struct {
 // Join returns the form with each policy added as a layer to the calls that it is for, and how each name was found.
 //
 //   - A policy that names its callers makes a call from each of them, if there is none: whoever sets retries for a
-//     dependency calls it.
+//     dependency calls it. If it names several, and such calls would go in a circle, they say who may call, not who
+//     calls: the callee is taken to be called from outside.
 //   - A policy for every caller is added to all calls of its callee. If there is none, the callee is taken to be
 //     called from outside; but not for what nobody wrote (of a DestinationRule, the retries that Istio adds), if a
 //     gateway calls it.
@@ -41,9 +42,7 @@ func (f Form) Join() (Form, []Found) {
 	for _, c := range f.Calls {
 		j.call(c)
 	}
-	for i := range f.Policies {
-		j.implied(&f.Policies[i])
-	}
+	j.implied(f.Policies)
 	for i := range f.Policies {
 		j.policy(&f.Policies[i])
 	}
@@ -107,6 +106,8 @@ type joining struct {
 	out   Form
 	names *Names
 	found []Found
+	// unclear are callees of policies of which is not known which of the callers that the policies name call them.
+	unclear map[string]bool
 }
 
 // service returns the service that a name means, which is a new one if no file describes it.
@@ -182,22 +183,6 @@ func (j *joining) callee(p *Policy) (string, bool) {
 	return j.service(p.Callees[0], p.Namespace, p.Layer.At)
 }
 
-// implied adds the calls that must exist because somebody set a policy for them.
-func (j *joining) implied(p *Policy) {
-	if len(p.Callers) == 0 || patterns(p.Callees) || patterns(p.Callers) {
-		return
-	}
-	to, ok := j.callee(p)
-	if !ok {
-		return
-	}
-	for _, caller := range p.Callers {
-		if from, known := j.service(caller, p.Namespace, p.Layer.At); known && from != to {
-			j.call(Call{From: from, To: to, At: p.Layer.At})
-		}
-	}
-}
-
 func (j *joining) policy(p *Policy) {
 	if patterns(p.Callees) {
 		return
@@ -218,7 +203,7 @@ func (j *joining) policy(p *Policy) {
 			joined = true
 		}
 	}
-	if !joined && (len(p.Callers) == 0 || patterns(p.Callers)) && !(p.Layer.implicit() && j.called(to)) {
+	if !joined && (len(p.Callers) == 0 || patterns(p.Callers) || j.unclear[to]) && !(p.Layer.implicit() && j.called(to)) {
 		j.out.Calls = append(j.out.Calls, Call{To: to, At: p.Layer.At, Layers: []Layer{p.Layer}})
 	}
 }

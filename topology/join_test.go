@@ -186,3 +186,38 @@ func TestACallThroughAGatewayThatLeadsBackIsNoCircle(t *testing.T) {
 		}
 	}
 }
+
+// As a Resiliency of Dapr that two apps load, and that has a target for each.
+func TestPoliciesOfSeveralCallersMakeNoCircle(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		callers  []string
+		calls    []topology.Call
+		want     []string
+		policies []string // their callees
+	}{
+		{"both may call both", []string{"orders", "kitchen"}, nil, []string{">orders", ">kitchen"},
+			[]string{"orders", "kitchen"}},
+		{"a call that is known stays", []string{"orders", "kitchen"}, []topology.Call{{From: "orders", To: "kitchen"}},
+			[]string{"orders>kitchen", ">orders"}, []string{"orders", "kitchen"}},
+		{"no circle", []string{"orders", "kitchen"}, nil, []string{"orders>pay", "kitchen>pay"}, []string{"pay"}},
+		{"a circle through a call", []string{"orders", "kitchen"}, []topology.Call{{From: "pay", To: "orders"}},
+			[]string{"pay>orders", "kitchen>pay"}, []string{"pay"}},
+		{"one caller", []string{"orders"}, []topology.Call{{From: "pay", To: "orders"}}, []string{"pay>orders", "orders>pay"},
+			[]string{"pay"}},
+	} {
+		f := topology.Form{Calls: c.calls}
+		for _, callee := range c.policies {
+			f.Policies = append(f.Policies, topology.Policy{Callees: []string{callee}, Callers: c.callers,
+				Layer: layer(topology.SidecarOut, callee)})
+		}
+		joined, _ := f.Join()
+		var got []string
+		for _, call := range joined.Calls {
+			got = append(got, call.From+">"+call.To)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}

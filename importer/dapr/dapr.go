@@ -4,6 +4,7 @@
 package dapr
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -73,6 +74,7 @@ func (r *resiliency) read() {
 	for _, p := range r.policies("retries").Pairs() {
 		r.form.Remarks = append(r.form.Remarks, p.Value.Unknown("Dapr", r.subject("retries."+p.Key), "policy", "duration",
 			"maxInterval", "maxRetries", "matching")...)
+		r.idle(p.Key, p.Value)
 		if n, err := strconv.Atoi(p.Value.Get("maxRetries").Text()); p.Key == builtIn && err == nil && n >= 0 && n < 3 {
 			r.remark("F604", p.Value.Get("maxRetries").At(), "retries."+p.Key+" maxRetries",
 				fmt.Sprintf("%s with %d retries still makes 3", p.Key, n), "set a retry policy of its own for the target")
@@ -112,6 +114,23 @@ func (r *resiliency) unknown(subject string, n source.Node, fix string, known []
 			remark.Fix = fix
 		}
 		r.form.Remarks = append(r.form.Remarks, remark)
+	}
+}
+
+// idle remarks a wait that belongs to the other kind of policy.
+func (r *resiliency) idle(name string, policy source.Node) {
+	if source.Template(policy.Get("policy").Text()) != "" {
+		return
+	}
+	key, fix := "maxInterval", "write duration, or policy: exponential"
+	text := "a constant policy waits for its duration each time, which is " +
+		cmp.Or(policy.Get("duration").Text(), "5s here") + ", so maxInterval does nothing"
+	if policy.Get("policy").Text() == "exponential" {
+		key, fix = "duration", "leave it out, or write policy: constant"
+		text = "an exponential policy begins with 500ms and grows to its maxInterval, so duration does nothing"
+	}
+	if n := policy.Get(key); n.Exists() {
+		r.remark("F602", n.At(), "retries."+name+" "+key, text, fix)
 	}
 }
 

@@ -2,6 +2,7 @@ package dapr_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/abate-go/abate/topology"
@@ -54,6 +55,32 @@ func TestAComponentIsNoServiceOfHTTP(t *testing.T) {
 	for _, s := range joined.Services {
 		if component := s.Name == "store"; component != (s.Speaks.V == topology.SpeaksOther) {
 			t.Errorf("%s speaks %s", s.Name, s.Speaks)
+		}
+	}
+}
+
+func TestAWaitOfTheOtherKindOfPolicyDoesNothing(t *testing.T) {
+	for policy, want := range map[string]string{
+		"{policy: constant, maxInterval: 5s}":                    "F602 r.yaml:3:64 which is 5s here, so maxInterval",
+		"{policy: constant, duration: 2s, maxInterval: 9s}":      "F602 r.yaml:3:78 which is 2s, so maxInterval",
+		"{maxInterval: 5s}":                                      "F602 r.yaml:3:46 so maxInterval",
+		"{policy: constant, duration: 2s}":                       "",
+		"{policy: exponential, maxInterval: 5s}":                 "",
+		"{policy: exponential, duration: 1s, maxInterval: 5s}":   "F602 r.yaml:3:64 so duration does nothing",
+		"{policy: '{{ .Values.kind }}', maxInterval: 5s}":        "",
+		"{policy: constant, duration: 2s, maxRetries: 3}":        "",
+		"{policy: exponential, maxInterval: 15s, maxRetries: 3}": "",
+	} {
+		f := read(t, "apiVersion: dapr.io/v1alpha1\nkind: Resiliency\nspec: {policies: {retries: {p: "+policy+"}}}\n")
+		got := ""
+		for _, r := range f.Remarks {
+			got += r.Rule + " " + r.At.String() + " " + r.Text
+		}
+		rule, rest, _ := strings.Cut(want, " ")
+		at, words, _ := strings.Cut(rest, " ")
+		if (want == "") != (got == "") || want != "" && !strings.HasPrefix(got, rule+" "+at+" ") ||
+			!strings.Contains(got, words) {
+			t.Errorf("%s: %q, want %q", policy, got, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (r *reader) attached(o source.Resource, section string) (source.Resource, b
 	for _, policy := range r.selecting {
 		for _, s := range policy.Spec.Get("targetSelectors").Items() {
 			if s.Get("kind").Text() == o.Kind && section == "" && near(policy, o) &&
-				selects(s.Get("matchLabels"), o.Root.Get("metadata", "labels")) {
+				selects(s, o.Root.Get("metadata", "labels")) {
 				return policy, true
 			}
 		}
@@ -84,13 +84,32 @@ func near(a, b source.Resource) bool {
 	return a.Namespace == b.Namespace || a.Namespace == "" || b.Namespace == ""
 }
 
-func selects(want, labels source.Node) bool {
-	for _, p := range want.Pairs() {
+// selects reports whether a selector takes an object with these labels. One that names none takes all of its kind.
+func selects(selector, labels source.Node) bool {
+	for _, p := range selector.Get("matchLabels").Pairs() {
 		if labels.Get(p.Key).Text() != p.Value.Text() {
 			return false
 		}
 	}
-	return len(want.Pairs()) > 0
+	for _, e := range selector.Get("matchExpressions").Items() {
+		label := labels.Get(e.Get("key").Text())
+		in := slices.Contains(e.Get("values").Texts(), label.Text())
+		switch holds := label.Exists(); e.Get("operator").Text() {
+		case "In":
+			if !holds || !in {
+				return false
+			}
+		case "NotIn":
+			if holds && in {
+				return false
+			}
+		case "Exists", "DoesNotExist":
+			if holds != (e.Get("operator").Text() == "Exists") {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // unattached remarks policies whose target is in no file, where the files have other objects of its kind.

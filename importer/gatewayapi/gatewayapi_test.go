@@ -231,6 +231,37 @@ func TestTheMoreSpecialPolicyReplacesTheOther(t *testing.T) {
 	}
 }
 
+// As Envoy Gateway resolves targetSelectors: one without labels takes every object of its kind.
+func TestASelectorTakesTheGatewaysThatItsLabelsNameOrAll(t *testing.T) {
+	labelled := strings.Replace(route("eg", ""), "name: edge, namespace: shop", "name: edge, namespace: shop, "+
+		"labels: {tier: edge}", 1)
+	for _, c := range []struct {
+		selector string
+		tries    int
+	}{
+		{"{group: gateway.networking.k8s.io, kind: Gateway}", 6},
+		{"{kind: Gateway, matchLabels: {tier: edge}}", 6},
+		{"{kind: Gateway, matchLabels: {tier: inner}}", 1},
+		{"{kind: Gateway, matchExpressions: [{key: tier, operator: In, values: [edge, inner]}]}", 6},
+		{"{kind: Gateway, matchExpressions: [{key: tier, operator: In, values: [inner]}]}", 1},
+		{"{kind: Gateway, matchExpressions: [{key: tier, operator: NotIn, values: [edge]}]}", 1},
+		{"{kind: Gateway, matchExpressions: [{key: tier, operator: Exists}]}", 6},
+		{"{kind: Gateway, matchExpressions: [{key: tier, operator: DoesNotExist}]}", 1},
+		{"{kind: GRPCRoute}", 1},
+	} {
+		l := only(t, read(t, source.Assume{}, labelled, `apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: BackendTrafficPolicy
+metadata: {name: all}
+spec:
+  targetSelectors: [`+c.selector+`]
+  retry: {numRetries: 5, retryOn: {triggers: [reset]}}
+`))
+		if got := l.Tries(topology.ResetSent, topology.Safe).N; got != c.tries {
+			t.Errorf("%s: %d tries, want %d", c.selector, got, c.tries)
+		}
+	}
+}
+
 func TestTheAPIsOwnBudgetIsOfTheService(t *testing.T) {
 	budget := `apiVersion: gateway.networking.x-k8s.io/v1alpha1
 kind: XBackendTrafficPolicy
@@ -290,6 +321,16 @@ func TestARouteOfAServiceIsAPolicyOfItsCallers(t *testing.T) {
 		"namespace: shop, annotations: {retry.linkerd.io/http: 5xx}}\nspec:\n  parent", 1)
 	if f := read(t, source.Assume{}, linkerd); len(f.Policies) != 0 {
 		t.Errorf("a route of Linkerd was read:\n%s", f.YAML())
+	}
+}
+
+func TestAGatewayOfIstioSaysWhoseARouteOfAServiceIs(t *testing.T) {
+	for class, want := range map[string]string{"istio-waypoint": "istio", "istio": "istio", "shop-waypoint": ""} {
+		text := strings.Replace(route(class, ""), "{name: edge}", "{kind: Service, name: orders}", 1)
+		f := read(t, source.Assume{}, text)
+		if l := f.Policies[0].Layer; len(f.Remarks) > 0 != (want == "") || want != "" && l.Product != want {
+			t.Errorf("%s: %s, %+v", class, l.Product, f.Remarks)
+		}
 	}
 }
 

@@ -131,6 +131,18 @@ func (r *reader) told() value[string] {
 	return value[string]{}
 }
 
+// runsIstio reports whether a Gateway is Istio's, a waypoint or one at the edge, so that the mesh beside it is too.
+func (r *reader) runsIstio() bool {
+	for _, of := range r.named {
+		for _, g := range of {
+			if strings.HasPrefix(g.Spec.Get("gatewayClassName").Text(), "istio") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func byWords(name string) string {
 	for _, c := range controllers {
 		if strings.Contains(strings.ToLower(name), c[0]) {

@@ -64,6 +64,9 @@ func (r *reader) parent(o source.Resource, ref source.Node) parent {
 		p.product = r.told()
 		if r.assume.Implementation == "" {
 			p.product = value[string]{}
+			if r.runsIstio() {
+				p.product = topology.Assume(istio, "there is a Gateway of Istio")
+			}
 			for _, mesh := range []string{istio, "linkerd"} {
 				if r.assume.Versions[mesh] != "" {
 					p.product = topology.Assume(mesh, "its version was told on the command line")

@@ -48,17 +48,18 @@ func (r *reader) classOf(o source.Resource) class {
 	}
 	if resource, found := r.classes[name]; found {
 		c.controller = byController(resource.Spec.Get("controller").Text())
-	} else if c.controller == ingressNginx && r.ofNginxInc(o) {
+	} else if c.controller == ingressNginx && r.isOfNginxInc(o) {
 		c.controller = ""
 	}
 	return c
 }
 
-// ofNginxInc reports whether an Ingress whose class is nginx is for the controller of NGINX Inc., whose class that is
-// too: it has annotations of it, or its image runs and that of ingress-nginx does not.
-func (r *reader) ofNginxInc(o source.Resource) bool {
+// isOfNginxInc reports whether an Ingress whose class is nginx is for the controller of NGINX Inc., whose class that is
+// too: it has annotations of it, or its image runs, or there are resources of it, and ingress-nginx does not run.
+func (r *reader) isOfNginxInc(o source.Resource) bool {
+	theirs := r.assume.NginxInc || !r.assume.Images["nginx-ingress"].IsZero()
 	return annotated(o, "nginx.org/") || annotated(o, "nginx.com/") ||
-		!r.assume.Images["nginx-ingress"].IsZero() && r.assume.Images[ingressNginx].IsZero() && !annotated(o, nginxPrefix)
+		theirs && r.assume.Images[ingressNginx].IsZero() && !annotated(o, nginxPrefix)
 }
 
 // byName is the controller that a class means by custom.

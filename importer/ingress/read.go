@@ -101,6 +101,9 @@ func (r *reader) ingress(o source.Resource, c class) {
 		if redirects(o) {
 			return
 		}
+		if o.Annotation(nginxPrefix+"ssl-passthrough").Text() == "true" {
+			break // connections are passed on as they are: nothing of a request is tried again
+		}
 		layer = r.nginx(o)
 	case kongIngress:
 		layer = func(t target, name string) (topology.Layer, bool) {

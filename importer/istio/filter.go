@@ -9,7 +9,7 @@ import (
 
 // filter remarks an EnvoyFilter that changes what the other resources say.
 func (r *reader) filter(res resource) {
-	if what, at := mentions(res.Spec, 0); what != "" {
+	if what, at := mentions(res.Spec, 0, false); what != "" {
 		r.remark("F702", at, res.String(), "this EnvoyFilter changes "+what+
 			" of Envoy by a patch, which is not applied here", "say the result in a topology file, or audit a config_dump")
 	}
@@ -19,24 +19,29 @@ func (r *reader) filter(res resource) {
 var retryHeaders = []string{"x-envoy-max-retries", "x-envoy-retry-", "x-envoy-retriable-", "x-envoy-upstream-rq-"}
 
 // mentions returns a key below n that is about retries or their limits, or a header that is, also where a script sets
-// it.
-func mentions(n source.Node, depth int) (what string, at topology.Position) {
+// it. The timeout of a filter that is put in is for calls of its own, such as those to a limiter of rates.
+func mentions(n source.Node, depth int, ofFilter bool) (what string, at topology.Position) {
 	const deepest = 30
 	if depth > deepest {
 		return "", at
 	}
+	ofFilter = ofFilter || n.Get("applyTo").Text() == "HTTP_FILTER"
 	for _, p := range n.Pairs() {
 		switch strings.ReplaceAll(strings.ToLower(p.Key), "_", "") {
-		case "retrypolicy", "circuitbreakers", "outlierdetection", "numretries", "maxretries", "hedgepolicy", "timeout",
+		case "timeout":
+			if !ofFilter {
+				return p.Name.Text(), p.Name.At()
+			}
+		case "retrypolicy", "circuitbreakers", "outlierdetection", "numretries", "maxretries", "hedgepolicy",
 			"maxconnectattempts":
 			return p.Name.Text(), p.Name.At()
 		}
-		if found, at := mentions(p.Value, depth+1); found != "" {
+		if found, at := mentions(p.Value, depth+1, ofFilter); found != "" {
 			return found, at
 		}
 	}
 	for _, item := range n.Items() {
-		if found, at := mentions(item, depth+1); found != "" {
+		if found, at := mentions(item, depth+1, ofFilter); found != "" {
 			return found, at
 		}
 	}

@@ -114,5 +114,8 @@ func (r *reader) gateway(named, namespace string) (g resource, found bool) {
 	if g, found = r.index.gateways[full(name, "")]; found && slash { // as Helm renders it: applied wherever it is told
 		return g, true
 	}
+	if g, found = r.index.named[name]; found && space == "" { // as kubectl applies it: wherever it is told
+		return g, true
+	}
 	return resource{source.Resource{Name: name, Namespace: space}}, false
 }

@@ -60,3 +60,41 @@ spec:
 		}
 	}
 }
+
+// An object whose file leaves its namespace out goes wherever kubectl is told, which may be that of the Gateway.
+func TestAVirtualServiceWithoutANamespaceMayBeInThatOfItsGateway(t *testing.T) {
+	for namespace, want := range map[string]int{"": 0, ", namespace: infra": 0, ", namespace: shop": 1} {
+		f := read(t, "", `apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: public, namespace: infra}
+spec: {selector: {istio: ingressgateway}}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web`+namespace+`}
+spec:
+  hosts: ["*"]
+  gateways: [public]
+  http:
+  - route: [{destination: {host: web}}]
+`)
+		if len(f.Remarks) != want || want == 0 && f.Calls[0].From != "istio-ingressgateway" {
+			t.Errorf("%q: %+v, from %s", namespace, f.Remarks, f.Calls[0].From)
+		}
+	}
+}
+
+func TestTheTimeoutOfAFilterIsNoneOfTheCallsThatPassIt(t *testing.T) {
+	for patch, want := range map[string]int{
+		"applyTo: HTTP_FILTER, patch: {value: {timeout: 10s}}":              0,
+		"applyTo: HTTP_ROUTE, patch: {value: {route: {timeout: 10s}}}":      1,
+		"applyTo: NETWORK_FILTER, patch: {value: {timeout: 10s}}":           1,
+		"applyTo: HTTP_FILTER, patch: {value: {code: x-envoy-max-retries}}": 1,
+	} {
+		f := read(t, "", "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: a}\nspec:\n"+
+			"  configPatches: [{"+patch+"}]\n")
+		if len(f.Remarks) != want {
+			t.Errorf("%s: %+v", patch, f.Remarks)
+		}
+	}
+}

@@ -147,6 +147,34 @@ spec:
 	}
 }
 
+// A server of gRPC answers with the status 200 and a code, so no status of HTTP is repeated.
+func TestARouteOfAProfileForAMethodOfGRPCRepeatsCodes(t *testing.T) {
+	const profile = `apiVersion: linkerd.io/v1alpha2
+kind: ServiceProfile
+metadata: {name: orders.shop.svc.cluster.local, namespace: shop}
+spec:
+  routes:
+  - condition: {method: METHOD, pathRegex: 'PATH'}
+    isRetryable: true
+`
+	for _, c := range []struct {
+		method, path string
+		grpc         bool
+	}{
+		{"POST", `/shop\.v1\.Orders/Place`, true},
+		{"POST", `/shop\.Orders/Place`, true},
+		{"GET", `/shop\.v1\.Orders/Place`, false},
+		{"POST", `/orders/place`, false},
+		{"POST", `/orders/v1\.2/items/[^/]*`, false},
+	} {
+		l := layer(t, read(t, "2.19", strings.NewReplacer("METHOD", c.method, "PATH", c.path).Replace(profile)), 0)
+		status, code := l.Tries(topology.S500, topology.AllMethods), l.Tries(topology.Unavailable, topology.AllMethods)
+		if status.N > 1 == c.grpc || code.N > 1 != c.grpc || (l.Speaks.Or("") == topology.SpeaksGRPC) != c.grpc {
+			t.Errorf("%s %s: status %+v, code %+v, speaks %s", c.method, c.path, status, code, l.Speaks)
+		}
+	}
+}
+
 func TestFailureAccrualEjectsAll(t *testing.T) {
 	l := layer(t, read(t, "2.19", service("    balancer.linkerd.io/failure-accrual: consecutive\n")), 0)
 	if e := l.Ejection; e.Consecutive.V != 7 || e.Base.V != time.Second || e.MaxShare.V != 1 {

@@ -2,6 +2,7 @@ package linkerd
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -36,7 +37,10 @@ func (r *reader) profile(p source.Resource) {
 			l.Repeats = []topology.Repeat{{On: topology.AllOutcomes(), Tries: topology.NotKnown[int](yes.Why, yes.At),
 				At: yes.At}}
 		case yes.Or(false):
-			l.Repeats = r.failures(n.Get("responseClasses"), retryable)
+			if l.Repeats = r.failures(n.Get("responseClasses"), retryable); isGRPC(n.Get("condition")) {
+				l.Speaks = topology.Write(topology.SpeaksGRPC, n.Get("condition").At())
+				l.Repeats = r.codes(retryable)
+			}
 			l.Budget = r.budget(p.Spec.Get("retryBudget"), p.At)
 		default:
 			at := n.At()
@@ -51,8 +55,7 @@ func (r *reader) profile(p source.Resource) {
 
 // failures returns what a retryable route repeats: answers that count as failures.
 func (r *reader) failures(classes, retryable source.Node) []topology.Repeat {
-	tries := topology.DefaultOf(topology.Unbounded, r.who+": a ServiceProfile has no count, only its budget",
-		retryable.At())
+	tries := r.unbounded(retryable)
 	var on []topology.Outcome
 	seen := map[topology.Outcome]bool{}
 	for status := 400; status <= 599; status++ {
@@ -63,11 +66,31 @@ func (r *reader) failures(classes, retryable source.Node) []topology.Repeat {
 	}
 	codes := []topology.Outcome{topology.Unavailable, topology.ResourceExhausted, topology.Internal, topology.UnknownCode,
 		topology.DeadlineExceeded, topology.CancelledCode, topology.Aborted}
-	return []topology.Repeat{
-		{On: on, Tries: tries, Word: "isRetryable", At: retryable.At()},
-		{On: codes, Tries: topology.NotKnown[int]("which codes count as failures depends on the version", retryable.At()),
-			Word: "isRetryable", At: retryable.At()},
-	}
+	return []topology.Repeat{{On: on, Tries: tries, Word: "isRetryable", At: retryable.At()}, unsettled(retryable, codes)}
+}
+
+// codes returns what a retryable route of gRPC repeats. Its answers have the status 200, whatever became of the call.
+func (r *reader) codes(retryable source.Node) []topology.Repeat {
+	always := []topology.Outcome{topology.Unavailable, topology.Internal, topology.UnknownCode, topology.DeadlineExceeded}
+	return []topology.Repeat{{On: always, Tries: r.unbounded(retryable), Word: "isRetryable", At: retryable.At()},
+		unsettled(retryable, []topology.Outcome{topology.ResourceExhausted, topology.CancelledCode, topology.Aborted})}
+}
+
+func (r *reader) unbounded(retryable source.Node) value[int] {
+	return topology.DefaultOf(topology.Unbounded, r.who+": a ServiceProfile has no count, only its budget", retryable.At())
+}
+
+// unsettled is what some versions repeat.
+func unsettled(retryable source.Node, codes []topology.Outcome) topology.Repeat {
+	return topology.Repeat{On: codes, Tries: topology.NotKnown[int]("which codes count as failures depends on the version",
+		retryable.At()), Word: "isRetryable", At: retryable.At()}
+}
+
+var pathOfGRPC = regexp.MustCompile(`^\^?/(\w+\\?\.)+\w+/\w+\$?$`)
+
+// isGRPC reports whether a condition is for one method of gRPC: a POST to /package.Service/Method.
+func isGRPC(condition source.Node) bool {
+	return condition.Get("method").Text() == "POST" && pathOfGRPC.MatchString(condition.Get("pathRegex").Text())
 }
 
 // fails reports whether a status counts as a failure: the first class that it belongs to says so, else those from 500

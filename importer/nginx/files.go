@@ -17,7 +17,9 @@ type files struct {
 	given    []string                // names of all files of the audit
 	parsed   map[string][]*directive // by the document's key
 	included map[string]bool
-	expanded int // directives so far
+	complete map[string]bool // documents of which a file that they include by a relative path was given
+	missing  map[string]bool // by the document's key and what it includes: what was remarked
+	expanded int             // directives so far
 	remarks  []topology.Remark
 }
 
@@ -25,7 +27,8 @@ type files struct {
 func key(d *source.Document) string { return fmt.Sprintf("%s\x00%s\x00%d", d.File, d.Name, d.Line) }
 
 func newFiles(docs []source.Document, given []string) *files {
-	f := &files{docs: docs, given: given, parsed: map[string][]*directive{}, included: map[string]bool{}}
+	f := &files{docs: docs, given: given, parsed: map[string][]*directive{}, included: map[string]bool{},
+		complete: map[string]bool{}, missing: map[string]bool{}}
 	for i := range docs {
 		directives, remarks := parse(&docs[i])
 		f.parsed[key(&docs[i])] = directives
@@ -43,6 +46,7 @@ func (f *files) includes(d *source.Document, directives []*directive) {
 		if pattern, ok := dir.arg(1); ok && dir.name() == "include" {
 			for _, other := range f.match(d, pattern.text) {
 				f.included[key(other)] = true
+				f.complete[key(d)] = f.complete[key(d)] || !path.IsAbs(pattern.text)
 			}
 		}
 		f.includes(d, dir.block)
@@ -50,8 +54,8 @@ func (f *files) includes(d *source.Document, directives []*directive) {
 }
 
 // harmless are files that come with nginx and set nothing that an audit looks at.
-var harmless = regexp.MustCompile(`(mime\.types|(fastcgi|uwsgi|scgi)_params|fastcgi\.conf|koi-utf|koi-win|win-utf|` +
-	`proxy_params|modules-enabled/\*\.conf|modules/\*\.conf|options-ssl-nginx\.conf)$`)
+var harmless = regexp.MustCompile(`(mime\.types|(fastcgi|uwsgi|scgi|wsgi)_params|fastcgi\.conf|koi-utf|koi-win|` +
+	`win-utf|proxy_params|modules-enabled/\*\.conf|modules/\*\.conf|options-ssl-nginx\.conf)$`)
 
 // match returns the documents that an include of d means: by the path as it stands, or, because the folders of a
 // repository are not those of the machine it is installed on, by as much of the end of the path as says enough.
@@ -77,6 +81,14 @@ func (f *files) match(d *source.Document, pattern string) []*source.Document {
 			return out
 		}
 	}
+	if last := parts[len(parts)-1]; len(parts) > 1 && strings.ContainsAny(last, "*?[") && d.Name == "" && f.whole(d) {
+		// nginx.conf and the parts of its http block in one folder, from which an image copies them to two
+		for _, o := range f.glob(d, path.Join(path.Dir(d.File), last)) {
+			if !f.whole(o) {
+				out = append(out, o)
+			}
+		}
+	}
 	for i := range f.docs { // another entry of the same ConfigMap
 		o := &f.docs[i]
 		if o.Name != "" && o.File == d.File && key(o) != key(d) && o.Owner == d.Owner {
@@ -92,7 +104,9 @@ func (f *files) glob(d *source.Document, pattern string) []*source.Document {
 	var out []*source.Document
 	for i := range f.docs {
 		o := &f.docs[i]
-		if ok, err := path.Match(pattern, o.File); ok && err == nil && o.Name == "" && key(o) != key(d) {
+		as, _ := path.Match(pattern, o.File)
+		filledIn, _ := path.Match(pattern, templateOf(o.File))
+		if (as || filledIn) && o.Name == "" && key(o) != key(d) {
 			out = append(out, o)
 		}
 	}
@@ -100,17 +114,39 @@ func (f *files) glob(d *source.Document, pattern string) []*source.Document {
 	return out
 }
 
+// templateOf returns the name of what a file becomes when somebody fills it in: default.conf of default.conf.j2.
+func templateOf(file string) string {
+	for _, extension := range []string{".j2", ".tmpl", ".tpl", ".template"} {
+		if short, is := strings.CutSuffix(file, extension); is {
+			return short
+		}
+	}
+	return file
+}
+
 // elsewhere reports whether a file of the audit that is not nginx's, because it sets nothing that an audit looks at, is
-// the one that an include means.
-func (f *files) elsewhere(pattern string) bool {
+// the one that an include of d means: by its whole path, or beside d.
+func (f *files) elsewhere(d *source.Document, pattern string) bool {
 	parts := strings.Split(strings.Trim(path.Clean(pattern), "/"), "/")
+	beside := path.Join(path.Dir(d.File), parts[len(parts)-1])
 	return slices.ContainsFunc(f.given, func(name string) bool {
+		if d.Name == "" && (name == beside || templateOf(name) == beside) {
+			return true
+		}
 		have := strings.Split(name, "/")
 		if len(have) < len(parts) {
 			return false
 		}
 		ok, err := path.Match(path.Join(parts...), path.Join(have[len(have)-len(parts):]...))
 		return ok && err == nil
+	})
+}
+
+// passesOn reports whether a directive, or one in a block, passes requests to somebody.
+func passesOn(directives []*directive) bool {
+	return slices.ContainsFunc(directives, func(d *directive) bool {
+		prefix, is := strings.CutSuffix(d.name(), "_pass")
+		return is && slices.Contains(passing, prefix) || passesOn(d.block)
 	})
 }
 
@@ -135,9 +171,12 @@ func (f *files) expand(directives []*directive, within []string) []*directive {
 			continue
 		}
 		found := f.match(d.doc, pattern.text)
-		// A ConfigMap has all of its files, and a pattern may match none.
-		matched := len(found) > 0 || f.elsewhere(pattern.text) || d.doc.Name != "" && strings.ContainsAny(pattern.text, "*?[")
-		if !matched {
+		// A pattern may match none. A ConfigMap has all of its files, as has a folder of which others were found, and one
+		// that passes requests on itself is no empty frame around others.
+		all := d.doc.Name != "" || f.complete[key(d.doc)] && !path.IsAbs(pattern.text) || passesOn(f.parsed[key(d.doc)])
+		matched := len(found) > 0 || f.elsewhere(d.doc, pattern.text) || all && strings.ContainsAny(pattern.text, "*?[")
+		if missing := key(d.doc) + "\x00" + pattern.text; !matched && !f.missing[missing] {
+			f.missing[missing] = true
 			f.remarks = append(f.remarks, topology.Remark{Rule: "F702", At: pattern.at, Subject: "include " + pattern.text,
 				Text: "none of the files that were given is " + pattern.text + ", which is included here",
 				Fix:  "give it too, or put it beside this file as it is on the machine"})

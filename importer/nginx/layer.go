@@ -37,7 +37,8 @@ func (in *instance) pass(s *scope, prefix string, d *directive, target word) {
 	}
 }
 
-func (in *instance) passTo(s *scope, prefix string, d *directive, target word, address string) {
+// hostOf returns the host of an address, with its port.
+func hostOf(address string) string {
 	host := address
 	if i := strings.Index(host, "://"); i >= 0 {
 		host = host[i+3:]
@@ -45,14 +46,23 @@ func (in *instance) passTo(s *scope, prefix string, d *directive, target word, a
 	if !strings.HasPrefix(host, "unix:") {
 		host, _, _ = strings.Cut(ofRequest.ReplaceAllString(host, ""), "/")
 	}
+	return host
+}
+
+func (in *instance) passTo(s *scope, prefix string, d *directive, target word, address string) {
+	host := hostOf(address)
 	u := s.upstreams[host]
 	if u == nil {
-		u = alone(host, target.at)
+		u = alone(in.called(host, target), target.at)
 	}
 	to, aliases := u.to()
+	to = in.called(to, target)
 	if to == "" || source.Template(to) != "" {
-		in.remark("F702", target.at, d.name()+" "+target.text,
-			"where "+target.text+" leads is known only when a request comes",
+		when := "when a request comes"
+		if placeholder.MatchString(target.text) {
+			when = "when the file is filled in"
+		}
+		in.remark("F702", target.at, d.name()+" "+target.text, "where "+target.text+" leads is known only "+when,
 			"write a line under calls: for it, or name the upstream")
 		return
 	}
@@ -126,8 +136,9 @@ func (u *upstream) ejection(product string) topology.Ejection {
 	if window.IsZero() {
 		window = topology.DefaultOf(10*time.Second, product, u.at)
 	}
-	if n, ok := fails.Get(); ok && n == 0 {
-		return topology.Ejection{} // max_fails=0 switches it off
+	n, counts := fails.Get()
+	if d, ends := window.Get(); counts && n == 0 || ends && d == 0 {
+		return topology.Ejection{} // max_fails=0 switches it off, and fail_timeout=0 in effect
 	}
 	return topology.Ejection{Consecutive: fails, Interval: window, Base: window,
 		MaxShare: topology.DefaultOf(1.0, product, u.at)}

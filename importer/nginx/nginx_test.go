@@ -154,8 +154,6 @@ func TestWhereARequestGoes(t *testing.T) {
 		{"set $up orders; location / { proxy_pass http://$up:80$request_uri; }", "orders"},
 		{"location / { proxy_pass http://orders$request_uri; }", "orders"},
 		{"location / { proxy_pass http://$host; }", ""},
-		{"location / { proxy_pass http://${ORDERS}; }", ""},
-		{"location / { proxy_pass http://{{ .Values.orders }}; }", ""},
 		{"location / { if ($x) { grpc_pass grpc://orders:50051; } }", "orders"},
 		{`location ~ \.php$ { fastcgi_pass unix:/run/php-fpm.sock; }`, "php-fpm"},
 		{"location / { uwsgi_pass app:3031; }", "app"},

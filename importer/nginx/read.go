@@ -13,14 +13,17 @@ import (
 // assumedVersion is the version whose defaults hold when nobody says which it is.
 const assumedVersion = "1.30"
 
+// arguments are what follows the name of a directive, with what somebody fills in: ${HOST}, {{ host }}.
+const arguments = `(?:[^;{}\n]|\$\{\w+\}|\{\{[^{}\n]*\}\})+`
+
 var (
 	blocks = regexp.MustCompile(`(?m)^\s*(http|server|stream|upstream\s+\S+|location\s+[^\n{};]+|server\s+\{.*)` +
 		`\s*\{`)
 	setting = regexp.MustCompile(`(?m)(^|[{;])\s*(listen|server_name|server|include|worker_processes|` +
 		`worker_connections|error_log|` +
-		`(proxy|grpc|fastcgi|uwsgi|scgi)_[a-z_]+)\s+[^;{}\n]+;`)
+		`(proxy|grpc|fastcgi|uwsgi|scgi)_[a-z_]+)\s+` + arguments + `;`)
 	snippet = regexp.MustCompile(`(?m)^\s*(proxy|grpc|fastcgi|uwsgi|scgi)_(pass|next_upstream\w*|\w+_timeout)\s+` +
-		`[^;{}\n]+;`)
+		arguments + `;`)
 )
 
 // Recognise reports whether a document is a configuration of nginx, or a part that others include.
@@ -44,7 +47,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		for _, d := range group {
 			all = append(all, f.expand(f.parsed[key(d)], []string{key(d)})...)
 		}
-		in.read(all)
+		in.read(filled(all, environment(assume, group[0])))
 	}
 	out.Remarks = once(append(f.remarks, out.Remarks...))
 	return out
@@ -97,8 +100,8 @@ type instance struct {
 	version topology.Value[string]
 	service string
 	at      topology.Position
-	names   []string // server_name
-	named   map[string]bool
+	names   []string        // server_name
+	named   map[string]bool // names, and placeholders that were remarked
 	calls   []located
 	// statusWords are the lists of words of which one may be without effect, by their places.
 	statusWords map[topology.Position]*words

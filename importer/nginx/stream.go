@@ -35,9 +35,10 @@ func (in *instance) connect(s *scope, d *directive, target word) {
 func (in *instance) connectTo(s *scope, d *directive, target word, address string) {
 	u := s.upstreams[address]
 	if u == nil {
-		u = alone(address, target.at)
+		u = alone(in.called(address, target), target.at)
 	}
 	to, aliases := u.to()
+	to = in.called(to, target)
 	if to == "" {
 		in.remark("F702", target.at, "proxy_pass "+target.text,
 			"where "+address+" leads is known only when a connection comes",

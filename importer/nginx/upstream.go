@@ -2,6 +2,7 @@ package nginx
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ type upstream struct {
 	hosts     []string // each once, in the order of the file
 	servers   int      // that are not down
 	named     bool     // a server is named by a host name, which may have several addresses
-	unknown   string   // the template that hides how many servers there are
+	unknown   string   // why it is not known how many servers there are
 	limited   bool     // every server says max_conns
 	conns     int
 	maxConns  topology.Position
@@ -52,13 +53,18 @@ func group(d *directive, name string) *upstream {
 	return u
 }
 
+// ofPort is one host with a port from the environment: one server, whatever is put there. Anything else that a template
+// fills in may be another one in each round of a loop.
+var ofPort = regexp.MustCompile(`^([\w.-]+:)(?:\{\{-?\s*env\s[^{}]*\}\}|\$\{\w+\})`)
+
 func (u *upstream) server(d *directive) {
 	address, ok := d.arg(1)
 	if !ok {
 		return
 	}
-	if t := source.Template(text(d.words[1:])); t != "" && u.unknown == "" {
-		u.unknown = t
+	rest := ofPort.ReplaceAllString(text(d.words[1:]), "$1")
+	if t := source.Template(rest); t != "" && !standing.MatchString(address.text) && u.unknown == "" {
+		u.unknown = "are written by the template " + t
 	}
 	limited := false
 	for _, w := range d.words[2:] {
@@ -66,6 +72,8 @@ func (u *upstream) server(d *directive) {
 		switch name {
 		case "down":
 			return
+		case "service": // of NGINX Plus: each record that DNS has of it is a server
+			u.unknown = "are those that DNS has of the service " + v
 		case "max_fails":
 			if u.fails.IsZero() {
 				u.fails, u.remarks = word2(w, v, source.Int, u.remarks)
@@ -109,7 +117,7 @@ func alone(address string, at topology.Position) *upstream {
 func (u *upstream) count() topology.Value[int] {
 	switch {
 	case u.unknown != "":
-		return topology.NotKnown[int]("the servers of "+u.name+" are written by the template "+u.unknown, u.at)
+		return topology.NotKnown[int]("the servers of "+u.name+" "+u.unknown, u.at)
 	case u.named:
 		v := topology.Assume(u.servers, "one address for each server that is named; nginx tries every address of a name")
 		v.At = u.at

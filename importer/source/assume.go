@@ -2,6 +2,7 @@ package source
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,8 @@ type Assume struct {
 	Implementation string
 	// Images are the versions of products that tags of images name, by the same names as in Versions.
 	Images map[string]topology.Value[string]
+	// NginxInc reports that there are resources of NGINX Inc.'s controller, whose class nginx then is.
+	NginxInc bool
 	// Built are the versions that files name which say how a program is built.
 	Built []Built
 	// Given are the names of all files of the audit, those of no known format too: what a file includes may be one that
@@ -27,6 +30,25 @@ type Assume struct {
 	// Environments are the variables that workloads set, by their service's name without its namespace. Of one that two
 	// workloads of a service set differently, it is the words between commas that both have.
 	Environments map[string]map[string]string
+	// Defaults are the variables that a Dockerfile sets (ENV), by its folder.
+	Defaults map[string]map[string]string
+}
+
+// Variable returns what the environment of a program gives a variable: that of the workload of a service, else that of
+// the Dockerfile in the nearest folder above a file of it. It is "" for none.
+func (a Assume) Variable(service, file, name string) string {
+	service, _, _ = strings.Cut(strings.ToLower(service), ".")
+	if v := a.Environments[service][name]; v != "" {
+		return v
+	}
+	for dir := path.Dir(file); ; dir = path.Dir(dir) {
+		if set, ok := a.Defaults[dir]; ok {
+			return set[name]
+		}
+		if dir == "." || dir == "/" {
+			return ""
+		}
+	}
 }
 
 // Built is the version of a product that a program is built with.

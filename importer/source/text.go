@@ -16,7 +16,12 @@ var prose = []string{".md", ".markdown", ".txt", ".rst", ".adoc", ".html", ".htm
 // Prose reports whether a document is for people or is a program, by the name of its file. A configuration in it is an
 // example, and the format of such files is not that of what they quote.
 func (d *Document) Prose() bool {
-	return d.Name == "" && slices.Contains(prose, strings.ToLower(path.Ext(d.File)))
+	name := d.File
+	for _, extension := range []string{".tmpl", ".tpl", ".template", ".j2"} { // of one that somebody fills in
+		name = strings.TrimSuffix(name, extension)
+	}
+	return d.Name == "" &&
+		(slices.Contains(prose, strings.ToLower(path.Ext(name))) || bytes.HasPrefix(d.Data, []byte("#!")))
 }
 
 var templateComment = regexp.MustCompile(`(?s)\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}`)

@@ -212,7 +212,7 @@ func (a *application) instance(name string) {
 	}
 	a.policies++
 	l.Choice = l.Name + " of " + a.service // a program has one, wherever copies of its configuration lie
-	p := topology.Policy{Callees: []string{name}, Callers: []string{a.service}, Layer: l}
+	p := topology.Policy{Callees: callees(name, a.service), Callers: []string{a.service}, Layer: l}
 	for i := range a.form.Policies {
 		if copied := &a.form.Policies[i]; copied.Layer.Choice == l.Choice && mostTries(copied) < mostTries(&p) {
 			*copied, p = p, *copied // the first of a choice is what counts

@@ -121,6 +121,22 @@ func decode(data []byte) (spans []span, err error) {
 }
 
 func decodeOne(raw json.RawMessage) (spans []span, err error) {
+	if raw[0] == '[' && isListOfLists(raw) { // as Zipkin answers who asks it for traces
+		var lists []json.RawMessage
+		if err = json.Unmarshal(raw, &lists); err != nil {
+			return nil, err
+		}
+		for _, list := range lists {
+			var one []zipkinSpan
+			if err = json.Unmarshal(list, &one); err != nil {
+				return spans, err
+			}
+			for i := range one {
+				spans = append(spans, one[i].span())
+			}
+		}
+		return spans, nil
+	}
 	if raw[0] == '[' {
 		var list []zipkinSpan
 		err = json.Unmarshal(raw, &list)
@@ -138,6 +154,11 @@ func decodeOne(raw json.RawMessage) (spans []span, err error) {
 		spans = f.Data[i].spans(spans)
 	}
 	return spans, err
+}
+
+func isListOfLists(raw json.RawMessage) bool {
+	inner := bytes.TrimSpace(raw[1:])
+	return len(inner) > 0 && inner[0] == '['
 }
 
 func (r *otlpResource) spans(out []span) []span {

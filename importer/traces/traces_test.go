@@ -94,8 +94,9 @@ func TestSpansShowCallsAndTheirRepeats(t *testing.T) {
 	for name, c := range map[string]struct{ data, calls string }{
 		"OTLP, a line for each export": {otlpShop(),
 			"checkout>orders 1.00 #1, checkout>stock 1.00 #2, checkout>price 1.00 #2, orders>orders-db 0.33 #1"},
-		"Jaeger": {jaegerShop(), "checkout>orders 1.00 #1"},
-		"Zipkin": {zipkinShop(), "checkout>orders 1.00 #1"},
+		"Jaeger":          {jaegerShop(), "checkout>orders 1.00 #1"},
+		"Zipkin":          {zipkinShop(), "checkout>orders 1.00 #1"},
+		"Zipkin's answer": {"[ " + zipkinShop() + ", []]", "checkout>orders 1.00 #1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := read(t, c.data)

@@ -103,7 +103,7 @@ func (t *traefik) route(r *router, name string, retries []*middleware, seen map[
 		return
 	}
 	to, aliases := source.Behind(plain(name), g.hosts)
-	if to == "" {
+	if to == "" || to == t.service { // the pages of Traefik itself
 		return
 	}
 	if len(aliases) > 0 {

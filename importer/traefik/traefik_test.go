@@ -199,6 +199,23 @@ func TestARouterThatOnlyRedirectsCallsNobody(t *testing.T) {
 	}
 }
 
+// A file laid over another one has a router of Traefik's own pages, whose service is in the other.
+func TestTraefikDoesNotCallItself(t *testing.T) {
+	f := read(t, "3.6", `services:
+  traefik:
+    image: traefik:v3.6
+    labels:
+      traefik.http.routers.pages.rule: Host(`+"`pages.example`"+`)
+  web:
+    image: web
+    labels:
+      traefik.http.routers.web.rule: Host(`+"`shop.example`"+`)
+`)
+	if len(f.Calls) != 1 || f.Calls[0].To != "web" {
+		t.Errorf("%s", f.YAML())
+	}
+}
+
 func FuzzTraefikIsReadWithoutAPanic(f *testing.F) {
 	f.Add([]byte(file))
 	f.Add([]byte("http: {middlewares: {a: {chain: {middlewares: [a, a]}, retry: {attempts: x}}}, routers: {r: " +

@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -9,7 +10,8 @@ import (
 
 // Environments returns the variables that workloads and compose files set, by the name of the service in lower case,
 // without its namespace. Several workloads of one name are one program run in several ways: of a variable that they set
-// differently, the words between commas stay that all of them have. Values that hold a variable are left out.
+// differently, the words between commas stay that all of them have. Values that hold a variable are left out, but for
+// what holds where that is not set.
 func Environments(docs []source.Document) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	owners := Owners(docs)
@@ -38,8 +40,14 @@ func Environments(docs []source.Document) map[string]map[string]string {
 	return all
 }
 
+// orElse is a variable of the shell that starts compose, with what holds where it is not set: ${WAIT:-120}.
+var orElse = regexp.MustCompile(`^\$\{\w+:?-([^${}]+)\}$`)
+
 func set(all map[string]map[string]string, service, name, value string) {
 	service, _, _ = strings.Cut(strings.ToLower(service), ".")
+	if m := orElse.FindStringSubmatch(value); m != nil {
+		value = m[1]
+	}
 	if service == "" || name == "" || strings.ContainsAny(value, "${}") {
 		return
 	}

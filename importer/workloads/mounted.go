@@ -12,9 +12,9 @@ import (
 // Mounted maps files and folders, as positions name them, to the service of a compose file whose container has them.
 type Mounted map[string]string
 
-// Files returns which service of a compose file mounts which files, and the versions of the products that these
-// services run, for the files. What several mount is nobody's, nor is the folder of the compose file, which developers
-// mount as a whole.
+// Files returns which service of a compose file mounts which files, or is built from which folder, and the versions of
+// the products that these services run, for the files. What several mount is nobody's, nor is the folder of the compose
+// file, which developers mount as a whole.
 func Files(docs []source.Document) (Mounted, []source.Built) {
 	m, twice := Mounted{}, map[string]bool{}
 	var run []source.Built
@@ -41,6 +41,9 @@ func Files(docs []source.Document) (Mounted, []source.Built) {
 			files[p.Key] = p.Value.Get("file").Text()
 		}
 		for _, p := range d.Root.Get("services").Pairs() {
+			if build := p.Value.Get("build"); build.Text()+build.Get("context").Text() != "" {
+				add(p, build.Text()+build.Get("context").Text())
+			}
 			for _, v := range p.Value.Get("volumes").Items() {
 				from, _, short := strings.Cut(v.Text(), ":")
 				if !short {

@@ -116,10 +116,12 @@ func TestWhereSpansAndMetricsAreSentIsNoCall(t *testing.T) {
       ZIPKIN_URL: http://zipkin:9411
       SWAGGER_API_GATEWAY_URL: http://gateway/docs
       SeqServerUrl: http://seq
+      SHOP_PUBLICURL: http://shop.example.com/front
+      PUBLIC_URL: http://shop.example.com
       JAEGER_QUERY_URL: http://jaeger:16686
       HOTEL_URL: http://hotel
 `)
-	if want := []string{"front>jaeger f.yaml:12:25", "front>hotel f.yaml:13:18"}; !slices.Equal(calls, want) {
+	if want := []string{"front>jaeger f.yaml:14:25", "front>hotel f.yaml:15:18"}; !slices.Equal(calls, want) {
 		t.Errorf("calls %q, want %q", calls, want)
 	}
 }

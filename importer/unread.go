@@ -1,0 +1,93 @@
+package importer
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/abate-go/abate/importer/source"
+	"github.com/abate-go/abate/topology"
+)
+
+// notRead are gateways and meshes whose objects no format reads, by the groups of these.
+var notRead = []struct{ group, product string }{
+	{"getambassador.io", "Emissary"}, {"gateway.solo.io", "Gloo"}, {"apisix.apache.org", "APISIX"},
+	{"k8s.nginx.org", "NGINX Ingress Controller"}, {"appmesh.k8s.aws", "App Mesh"}, {"cilium.io", "Cilium"},
+	{"policy.openservicemesh.io", "Open Service Mesh"}, {"zalando.org", "Skipper"}, {"flagger.app", "Flagger"},
+	{"gateway.kgateway.dev", "kgateway"}, {"networking.gke.io", "GKE"},
+}
+
+// limits are keys that say how often a call is tried, or for how long.
+var limits = regexp.MustCompile(`(?i)retr(y|ies)|time-?_?out`)
+
+// routes are keys of the values of a chart that make a route of some gateway.
+var routes = regexp.MustCompile(`^(?i:ingress|routes?|http_?routes?|virtual_?services?)$`)
+
+// unread is one kind of object of a product that no format reads.
+type unread struct {
+	at    topology.Position
+	text  string
+	about string
+	count int
+}
+
+// skip notes an object that sets retries or limits of time for a gateway or a mesh that an audit does not read.
+func (r *reading) skip(d source.Document) {
+	group, _, _ := strings.Cut(d.Root.Get("apiVersion").Text(), "/")
+	kind := d.Root.Get("kind")
+	if group == "helm.toolkit.fluxcd.io" && kind.Text() == "HelmRelease" && has(d.Root.Get("spec", "values"), routes, 0) {
+		r.skipOne("Flux", kind, "rendered", "a route")
+	}
+	spec := d.Root.Get("spec")
+	if kind.Text() == "Canary" { // whose analysis has limits of its own
+		spec = spec.Get("service")
+	}
+	for _, p := range notRead {
+		if p.group == group && has(spec, limits, 0) {
+			r.skipOne(p.product, kind, "read", "retries or limits of time")
+		}
+	}
+}
+
+func (r *reading) skipOne(product string, kind source.Node, how, about string) {
+	key := product + " " + kind.Text()
+	if r.skipped == nil {
+		r.skipped = map[string]*unread{}
+	}
+	if r.skipped[key] == nil {
+		r.skipped[key] = &unread{at: kind.At(), text: kind.Text() + " of " + product + " is " + how, about: about}
+		r.kinds = append(r.kinds, key)
+	}
+	r.skipped[key].count++
+}
+
+// has reports whether a node, or one below it, has a key of which an expression is true, with a value.
+func has(n source.Node, key *regexp.Regexp, depth int) bool {
+	if depth > 20 {
+		return false
+	}
+	for _, p := range n.Pairs() {
+		v := p.Value
+		says := v.Text() != "" || len(v.Pairs()) > 0 && v.Get("enabled").Text() != "false" || len(v.Items()) > 0
+		if says && key.MatchString(p.Key) || has(v, key, depth+1) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.Items(), func(item source.Node) bool { return has(item, key, depth+1) })
+}
+
+// notReadYet remarks what was skipped, once for each kind.
+func (r *reading) notReadYet() {
+	for _, kind := range r.kinds {
+		u := r.skipped[kind]
+		how := "this one has"
+		if u.count > 1 {
+			how = fmt.Sprintf("these %d have", u.count)
+		}
+		r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: u.at, Subject: "kind " + kind,
+			Text: "no " + u.text + ", and " + how + " " + u.about,
+			Fix: "audit what the product makes of them (helm template, a config_dump of Envoy), or say it under calls: in a " +
+				"file of its own"})
+	}
+}
