@@ -37,10 +37,11 @@ type Result struct {
 	// as it may be.
 	Left []string
 
-	assume   source.Assume
-	fixed    topology.Form // with the changes made
-	proposed bool          // changes were looked for
-	circle   []string      // a way round that calls go
+	assume    source.Assume
+	fixed     topology.Form // with the changes made
+	proposed  bool          // changes were looked for
+	circle    []string      // a way round that calls go
+	boundless boundless
 }
 
 // State says what becomes of a finding.

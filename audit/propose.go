@@ -2,6 +2,7 @@ package audit
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -58,7 +59,7 @@ func (r *Result) propose(files []importer.File, o lint.Options, effort int) {
 		}
 	}
 	r.Changes = append(r.Changes, changes...)
-	r.After, r.fixed = worst(a), form
+	r.After, r.fixed, r.boundless = worst(a), form, boundlessIn(a)
 	if w := r.After; w != nil && w.Most > enough {
 		r.Left = unwritten(w)
 	}
@@ -164,19 +165,21 @@ func (p *plan) step(form *topology.Form, w *Worst, a *lint.Amplified, o lint.Opt
 	for _, s := range p.settings(form, p.places(w), p.fewest) {
 		one = append(one, []*setting{s})
 	}
-	if best, after := p.best(form, one, a, o); best != nil {
+	if best, after := p.best(form, one, a, w, o); best != nil {
 		return best, after
 	}
 	for _, places := range p.besides(w) {
 		beside = append(beside, p.settings(form, places, p.fewest))
 	}
-	return p.best(form, beside, a, o)
+	return p.best(form, beside, a, w, o)
 }
 
-// best returns the one of several changes that leaves the shortest paths, nil if none makes them shorter.
-func (p *plan) best(form *topology.Form, changes [][]*setting, a *lint.Amplified, o lint.Options) (best []*setting,
-	after *lint.Amplified,
+// best returns the one of several changes of a path that leaves the shortest paths, nil if none makes them shorter. A
+// path without a bound needs one that gives it a bound: what makes others shorter is found for these.
+func (p *plan) best(form *topology.Form, changes [][]*setting, a *lint.Amplified, w *Worst, o lint.Options) (
+	best []*setting, after *lint.Amplified,
 ) {
+	endless := lengthOf(a).endless
 	least := lengthOf(a)
 	for _, change := range changes {
 		if p.effort <= 0 {
@@ -190,31 +193,15 @@ func (p *plan) best(form *topology.Form, changes [][]*setting, a *lint.Amplified
 		for i, s := range change {
 			s.restore(was[i])
 		}
-		if n := lengthOf(next); n.below(least) {
+		n := lengthOf(next)
+		if math.IsInf(w.certain(), 1) && n.endless >= endless {
+			continue
+		}
+		if n.below(least) {
 			best, after, least = change, next, n
 		}
 	}
 	return best, after
-}
-
-// length is how long the paths of a form are: the worst of them, and what all of them have beyond enough.
-type length struct{ worst, beyond float64 }
-
-func (l length) below(other length) bool {
-	return l.worst < other.worst || l.worst == other.worst && l.beyond < other.beyond
-}
-
-func lengthOf(a *lint.Amplified) (l length) {
-	const longest = 1e9 // of a path that nothing bounds, so that the others count beside it
-	for _, b := range a.Bounds {
-		for _, r := range b.Roots {
-			if w := worstOf(b, r); w != nil {
-				l.worst = max(l.worst, w.certain())
-				l.beyond += max(0, min(w.certain(), longest)-enough)
-			}
-		}
-	}
-	return l
 }
 
 // plan finds the numbers that can be changed.

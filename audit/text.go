@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -139,6 +140,9 @@ func (t *textual) changes(r *Result) {
 		t.line("No change is proposed: nobody knows what is repeated.")
 	case len(r.Changes) == 0 && r.After != nil && (!r.After.Known || r.After.Most > enough):
 		t.line("No change is proposed: no number in these files makes the worst path shorter.")
+	case len(r.Changes) == 0 && len(r.boundless.circle) > 0:
+		t.line("No change is proposed: calls go in a circle, %s, and no number bounds what it sends; break it first.",
+			strings.Join(r.boundless.circle, " → "))
 	case len(r.Changes) == 0:
 		t.line("No change is proposed: one request becomes no more than %s.", attempts(enough))
 	default:
@@ -164,7 +168,13 @@ func (t *textual) changes(r *Result) {
 
 // then says what one request becomes with the changes made.
 func (r *Result) then() string {
+	others := attempts(r.boundless.others) + " at most"
 	switch w := r.After; {
+	case w != nil && math.IsInf(w.certain(), 1):
+		return fmt.Sprintf("%s, but for what fails at %s, where no number in these files bounds it", others, w.Service)
+	case len(r.boundless.circle) > 0:
+		return fmt.Sprintf("%s, but for what the circle %s sends, which no number bounds", others,
+			strings.Join(r.boundless.circle, " → "))
 	case w == nil && unknownTries(&r.fixed):
 		return "an unknown number of attempts, for some values could not be read"
 	case w == nil:

@@ -227,6 +227,9 @@ func layerWords(f lint.Factor) string {
 	if source := triesSource(l); source != "" {
 		s += " (" + source + ")"
 	}
+	if more := lint.Kept(l, f.Times); more != "" {
+		s += "; " + more
+	}
 	return s
 }
 

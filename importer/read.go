@@ -306,7 +306,7 @@ var builds = regexp.MustCompile(`(?i)^((gnu)?makefile|dockerfile|containerfile|j
 var kept = regexp.MustCompile(`(?i)(\.(bak|orig|old|save|rej|swp)|~)$`)
 
 // others are extensions of configuration that is neither YAML nor JSON.
-var others = []string{".conf", ".cfg", ".properties", ".toml", ".ini", ".hcl", ".tf", ".txt"}
+var others = []string{".conf", ".cfg", ".properties", ".toml", ".ini", ".hcl", ".nomad", ".tf", ".txt"}
 
 var keyed = regexp.MustCompile(`(?m)\A(?:\s*(?:#.*)?\n)*(?:---.*\n)?(?:\s*(?:#.*)?\n)*` +
 	`(?:[{\[]|"?[A-Za-z_][\w.-]*"?:(?:\s|$))`)

@@ -10,9 +10,9 @@ import (
 )
 
 // consulHCL is text of HCL that is worth to be read: config entries of Consul, in files of their own or of Terraform,
-// and services that an agent registers with upstreams.
+// and services that an agent, or a job of Nomad, registers with upstreams.
 var consulHCL = regexp.MustCompile(`(?im)^\s*"?kind"?\s*=\s*` +
-	`"(service-(router|resolver|splitter|defaults)|http-route)"|^resource\s+"consul_config_entry|` +
+	`"(service-(router|resolver|splitter|defaults)|proxy-defaults|http-route)"|^resource\s+"consul_config_entry|` +
 	`^\s*"?(upstreams|destination_name)"?\s*[={\[]`)
 
 // awsHCL is the same of Terraform's own files: programs in whose environment SDKs of AWS find how to try.

@@ -233,11 +233,7 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 	most := 1.0
 	for i, h := range hops {
 		if i == 0 {
-			from := h.Call.From
-			if from == "" {
-				from = "outside"
-			}
-			parts = append(parts, from)
+			parts = append(parts, cmp.Or(h.Call.From, "outside"))
 		}
 		var factors []string
 		if h.Times != 1 {
@@ -255,6 +251,7 @@ func (r *run) describe(hops []Hop, one *Finding, total float64) (text string, ca
 			if total > 0 {
 				r.loud[f.Layer] = max(r.loud[f.Layer], total)
 			}
+			one.Assumptions = unique(append(one.Assumptions, keptAssumption(f)...))
 			of := f.Times
 			if f.Layer.Product == ours { // which is the one that can share its tries with others
 				of = 1

@@ -17,7 +17,7 @@ func (r *run) sameEdge() {
 	for c := range r.g.calls {
 		call := &r.g.calls[c]
 		most, by, how := 1.0, []Factor(nil), topology.Refused
-		for _, class := range r.amplified.classes {
+		for _, class := range r.amplified.of(&r.g.services[call.to]) {
 			for _, m := range []topology.Methods{topology.Safe, topology.Unsafe} {
 				e.a.methods = m
 				s, factors := e.edge(c, failing(class[0]))

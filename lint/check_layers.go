@@ -90,11 +90,15 @@ func (r *run) times(e *edge, l *topology.Layer) {
 func (r *run) slow(e *edge, l *topology.Layer) {
 	if d, ends := l.Longest(topology.Hang, r.methods(e)); ends && d > time.Minute && !l.PerTry.IsUnknown() &&
 		!l.Overall.IsUnknown() && !staysOpen(l) && !connects(l) {
-		at := place(l.PerTry, l)
-		if l.PerTry.Or(0) == 0 {
-			at = place(l.Overall, l)
+		limit, cause := l.PerTry, ""
+		if limit.Or(0) == 0 {
+			limit = l.Overall
 		}
-		r.report(Finding{Rule: "F206", At: at, Subject: subject(e, l, "longest time"), Effect: d.Seconds(),
+		if limit.Origin == topology.Default { // one cause, however many places leave it out
+			cause = l.Kind.String() + limit.Why + d.String()
+		}
+		r.report(Finding{Rule: "F206", At: place(limit, l), cause: cause, Subject: subject(e, l, "longest time"),
+			Effect:      d.Seconds(),
 			Message:     fmt.Sprintf("%s keeps a caller waiting for up to %v while %s hangs", name(l), d, e.call.To),
 			Fix:         "lower the limit of a try, or the number of tries, until the whole takes less than its callers wait",
 			Assumptions: assumptions(l, l.PerTry, l.Overall)})

@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +104,17 @@ func TestCodesOfGRPCAreNoMistakeInFrontOfAServiceOfHTTP(t *testing.T) {
 			"  - {kind: sidecar-out, repeats: [{on: [INTERNAL], tries: 3}]}\n")
 		if got := lint.Run(form, lint.Options{Only: []string{"F301", "F305"}}); len(got) != want {
 			t.Errorf("%s: %+v, want %d findings", speaks, got, want)
+		}
+	}
+}
+
+// A service that speaks HTTP answers no code of gRPC, so two layers that repeat one are not one inside the other there.
+func TestLayersThatRepeatWhatAServiceNeverAnswersAreNotStacked(t *testing.T) {
+	const call = "services: [{name: b, speaks: %s}]\ncalls:\n- {from: a, to: b, layers: [{kind: client, repeats: [{on: " +
+		"[\"429\", UNAVAILABLE], tries: 4}]}, {kind: sidecar-out, repeats: [{on: [refused, UNAVAILABLE], tries: 5}]}]}\n"
+	for speaks, want := range map[string]int{"http": 0, "grpc": 1} {
+		if got := of("F103", lint.Run(parse(t, fmt.Sprintf(call, speaks)), lint.Options{})); len(got) != want {
+			t.Errorf("%s: %+v", speaks, got)
 		}
 	}
 }

@@ -53,6 +53,8 @@ type Finding struct {
 	// Effect orders the findings of one severity, the largest first. For rules about amplification it is the factor.
 	// It is 1e9 at most.
 	Effect float64
+
+	cause string // of what nobody wrote, if the words differ for each place that leaves it out
 }
 
 // Fingerprint names the finding in baselines. It changes with the rule and the subject, and not when lines move.
@@ -75,8 +77,8 @@ func (f *found) add(one Finding) {
 		key += "\x00" + one.Subject
 	}
 	i, again := f.by[key]
-	if !again && slices.Contains(ofNobody, one.Rule) {
-		key = one.Rule + "\x00" + one.Message
+	if !again && (slices.Contains(ofNobody, one.Rule) || one.cause != "") {
+		key = one.Rule + "\x00" + cmp.Or(one.cause, one.Message)
 		if i, again = f.by[key]; again && f.list[i].At != one.At {
 			one.Related, one.Copies = append(one.Related, Place{one.At, theSame}), append(one.Copies, one.At)
 			one.At = f.list[i].At

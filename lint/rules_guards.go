@@ -95,7 +95,8 @@ var rulesOfFiles = []Rule{
 		"One of the two is dropped, and which one is not what people expect: a ServiceProfile of Linkerd switches off all " +
 			"annotations; of two VirtualServices for a host one wins.",
 		"The products' documentation.",
-		"Never on purpose. It is a warning where the two stand in different files, which may be meant as alternatives.",
+		"Never on purpose. It is a warning where the two stand in different files, which may not both be applied, and " +
+			"not said of files of one folder for the same hosts, of which people apply one.",
 		"Keep one."},
 	{"F604", "A written 0 means something else", Error,
 		"Zero was written to switch something off, and the product takes it for \"not set\": its default applies.",

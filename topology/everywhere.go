@@ -19,10 +19,15 @@ func (j *joining) everywhere(p *Policy) {
 		c := &j.out.Calls[i]
 		gateways[c.From] = gateways[c.From] || c.From != "" && c.ofGateway()
 	}
-	from := j.callers(p)
+	from, except := j.callers(p), map[string]bool{}
+	for _, name := range p.Except {
+		s, _ := j.names.Find(name, p.Namespace)
+		except[s] = true
+	}
 	for i := range j.out.Calls {
 		c := &j.out.Calls[i]
 		switch {
+		case except[c.To]:
 		case databases[c.To] || !covered(p.Callees, c.To):
 		case len(p.Callers) > 0 && !covered(p.Callers, c.From) && !slices.Contains(from, c.From):
 		case p.Layer.Kind == SidecarOut && gateways[c.From] && !slices.Contains(from, c.From): // but one that is named has it

@@ -59,6 +59,7 @@ type Call struct {
 type Policy struct {
 	Callees   []string `yaml:"callees"`             // names of the callee: any of them is it
 	Callers   []string `yaml:"callers,omitempty"`   // names of callers; none means every caller
+	Except    []string `yaml:"except,omitempty"`    // callees that a pattern is not about
 	Namespace string   `yaml:"namespace,omitempty"` // in which short names are looked up first
 	Layer     Layer    `yaml:"layer"`
 }

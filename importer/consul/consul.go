@@ -26,8 +26,7 @@ func Recognise(d source.Document) bool {
 func Read(docs []source.Document, assume source.Assume) topology.Form {
 	r := &reader{version: assume.Version("consul", assumedVersion), routers: map[string]bool{},
 		before: map[string]bool{}, routed: map[string]bool{},
-		gateways: map[string]bool{},
-		speaks:   map[string]topology.Value[string]{}}
+		gateways: map[string]bool{}, protocols: map[string]source.Node{}}
 	r.who = "Consul " + r.version.V
 	var all []entry
 	for i := range docs {
@@ -40,8 +39,11 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 			name = e.name.Text()
 		}
 		r.before[name] = r.before[name] || e.kind == "service-router" || e.kind == "service-splitter"
-		if e.kind == "service-defaults" {
-			r.speaks[name] = spoken(get(e.spec, "Protocol"))
+		switch e.kind {
+		case "service-defaults":
+			r.protocols[name] = get(e.spec, "Protocol")
+		case "proxy-defaults":
+			r.protocol = get(get(e.spec, "Config"), "Protocol")
 		}
 		r.routers[name] = r.routers[name] || e.kind == "service-router"
 		r.routed[name] = r.routed[name] || r.before[name] || e.kind == "service-resolver"
@@ -69,6 +71,16 @@ func spoken(n source.Node) topology.Value[string] {
 	return topology.Value[string]{}
 }
 
+// protocolOf returns where the protocol of a service stands, if it does.
+func (r *reader) protocolOf(name string) source.Node {
+	if own := r.protocols[name]; own.Text() != "" {
+		return own
+	}
+	return r.protocol
+}
+
+func (r *reader) speaks(name string) topology.Value[string] { return spoken(r.protocolOf(name)) }
+
 func (r *reader) entry(e entry) {
 	r.form.Remarks = append(r.form.Remarks, e.broken...)
 	if len(e.broken) > 0 {
@@ -77,6 +89,10 @@ func (r *reader) entry(e entry) {
 	if e.kind == "service-defaults" && !get(e.spec, "UpstreamConfig").Exists() &&
 		e.spec.IsMap() {
 		return // nothing of it is about calls
+	}
+	if e.kind == "proxy-defaults" {
+		r.custom("proxy-defaults", get(e.spec, "Config"))
+		return
 	}
 	name, ok := r.name(e.name)
 	if !ok {
@@ -109,8 +125,10 @@ type reader struct {
 	routers map[string]bool // services with a router
 	before  map[string]bool // services with a router or a splitter
 	routed  map[string]bool // and those with a resolver
-	speaks  map[string]topology.Value[string]
-	names   map[string]string // of entries of Terraform, by how others refer to them
+	// protocols are those of services, and protocol that of all others.
+	protocols map[string]source.Node
+	protocol  source.Node
+	names     map[string]string // of entries of Terraform, by how others refer to them
 	// gateways are those that the form has.
 	gateways map[string]bool
 }
@@ -136,10 +154,12 @@ func (r *reader) layer(name string, at topology.Position) topology.Layer {
 // router reads the routes of a service. A request takes the first that it meets, and the service itself after them.
 func (r *reader) router(name string, spec source.Node) {
 	subject := "service-router " + name
+	all := false
 	for _, route := range get(spec, "Routes").List() {
 		to := get(route, "Destination")
 		l := r.layer(subject, route.At())
 		l.Choice, l.Match = subject, match(get(get(route, "Match"), "HTTP"))
+		all = all || !get(route, "Match").Exists()
 		l.Overall = r.timeout(get(to, "RequestTimeout"), route.At())
 		r.form.Remarks = append(r.form.Remarks, envoywords.ConsulRetries(&l, to, r.who)...)
 		callee := name
@@ -149,11 +169,14 @@ func (r *reader) router(name string, spec source.Node) {
 				continue
 			}
 		}
-		l.Speaks = r.speaks[callee]
+		l.Speaks = r.speaks(callee)
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Layer: l})
 	}
+	if all {
+		return
+	}
 	rest := r.layer(subject+", all other requests", spec.At())
-	rest.Choice, rest.Speaks = subject, r.speaks[name]
+	rest.Choice, rest.Speaks = subject, r.speaks(name)
 	rest.Overall = topology.DefaultOf(envoywords.RouteTimeout, r.who, spec.At())
 	r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{name}, Layer: rest})
 }
@@ -164,7 +187,7 @@ func (r *reader) splitter(name string, spec source.Node) {
 		return
 	}
 	l := r.layer("service-splitter "+name, spec.At())
-	l.Overall, l.Speaks = topology.DefaultOf(envoywords.RouteTimeout, r.who, spec.At()), r.speaks[name]
+	l.Overall, l.Speaks = topology.DefaultOf(envoywords.RouteTimeout, r.who, spec.At()), r.speaks(name)
 	r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{name}, Layer: l})
 }
 
@@ -202,7 +225,7 @@ func (r *reader) timeout(n source.Node, at topology.Position) topology.Value[tim
 // resolver reads the time limits of a service. Its RequestTimeout counts only where nothing stands before it.
 func (r *reader) resolver(name string, spec source.Node) {
 	l := r.layer("service-resolver "+name, spec.At())
-	l.Speaks = r.speaks[name]
+	l.Speaks = r.speaks(name)
 	l.Connect = read(r, get(spec, "ConnectTimeout"), source.DurationIn(time.Nanosecond))
 	limit := get(spec, "RequestTimeout")
 	if r.before[name] {
@@ -221,6 +244,7 @@ func (r *reader) resolver(name string, spec source.Node) {
 func (r *reader) defaults(name string, spec source.Node) {
 	config := get(spec, "UpstreamConfig")
 	add := func(n source.Node, callee string) {
+		r.custom("service-defaults "+name+", upstream "+callee, n)
 		if !guarded(n) {
 			return
 		}
@@ -231,7 +255,7 @@ func (r *reader) defaults(name string, spec source.Node) {
 			l.Overall = topology.NotKnown[time.Duration]("the limit depends on the protocol of the service", n.At())
 		}
 		r.guards(n, &l)
-		l.Speaks = r.speaks[callee]
+		l.Speaks = r.speaks(callee)
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{callee}, Callers: []string{name},
 			Layer: l})
 	}

@@ -19,11 +19,13 @@ type entry struct {
 }
 
 // kinds are the entries that are read.
-var kinds = []string{"service-router", "service-resolver", "service-splitter", "service-defaults", "http-route"}
+var kinds = []string{"service-router", "service-resolver", "service-splitter", "service-defaults", "proxy-defaults",
+	"http-route"}
 
 // resources are the kinds that Kubernetes has as resources of Consul; its http-route is an object of the Gateway API.
 var resources = map[string]string{"ServiceRouter": "service-router", "ServiceResolver": "service-resolver",
-	"ServiceSplitter": "service-splitter", "ServiceDefaults": "service-defaults"}
+	"ServiceSplitter": "service-splitter", "ServiceDefaults": "service-defaults",
+	"ProxyDefaults": "proxy-defaults"}
 
 // terraform is the resource of Terraform that is an entry of any kind; those for one kind have its name at their end.
 const terraform = "consul_config_entry"

@@ -113,7 +113,7 @@ resource "consul_config_entry" "elsewhere" {
   kind = "service-router"
   config_json = file("stock.json")
 }`)
-	if len(f.Policies) != 2 || f.Policies[0].Callees[0] != "web" || !f.Policies[0].Layer.Repeats[0].Tries.IsUnknown() {
+	if len(f.Policies) != 1 || f.Policies[0].Callees[0] != "web" || !f.Policies[0].Layer.Repeats[0].Tries.IsUnknown() {
 		t.Errorf("%s", f.YAML())
 	}
 	var at []string

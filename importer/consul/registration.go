@@ -12,11 +12,38 @@ import (
 // registered returns the services that a file of an agent registers and whose sidecars have upstreams.
 func registered(root source.Node) []source.Node {
 	var all []source.Node
-	for _, key := range []string{"service", "services"} {
-		for _, s := range root.Get(key).List() {
-			if get(s, "Name").Text() != "" && len(upstreams(s)) > 0 {
-				all = append(all, s)
-			}
+	services := append(root.Get("service").List(), root.Get("services").List()...)
+	for _, s := range append(services, ofJobs(root)...) {
+		if get(s, "Name").Text() != "" && len(upstreams(s)) > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// ofJobs returns the services of the groups of a job of Nomad, which registers them as an agent does: in HCL, or in the
+// JSON of its API.
+func ofJobs(root source.Node) (services []source.Node) {
+	for _, job := range labelled(root.Get("job")) {
+		for _, group := range labelled(job.Get("group")) {
+			services = append(services, group.Get("service").List()...)
+		}
+	}
+	job := root
+	if root.Get("Job").Exists() {
+		job = root.Get("Job")
+	}
+	for _, group := range job.Get("TaskGroups").List() {
+		services = append(services, group.Get("Services").List()...)
+	}
+	return services
+}
+
+// labelled returns the blocks of a type, each of which stands under its label.
+func labelled(blocks source.Node) (all []source.Node) {
+	for _, block := range blocks.List() {
+		for _, p := range block.Pairs() {
+			all = append(all, p.Value)
 		}
 	}
 	return all
@@ -30,20 +57,26 @@ func upstreams(service source.Node) []source.Node {
 
 // registration reads the upstreams of a service: each is a call, and its config what the sidecar does with it.
 func (r *reader) registration(s source.Node) {
-	from := get(s, "Name").Text()
-	if own := get(get(s, "Proxy"), "DestinationServiceName").Text(); own != "" {
-		from = own
+	caller := get(s, "Name")
+	if own := get(get(s, "Proxy"), "DestinationServiceName"); own.Text() != "" {
+		caller = own
 	}
+	from, ok := r.name(caller)
+	if !ok {
+		return
+	}
+	r.custom("sidecar of "+from, get(get(get(get(s, "Connect"), "SidecarService"), "Proxy"), "Config"))
 	for _, up := range upstreams(s) {
 		to := get(up, "DestinationName")
 		if kind := get(up, "DestinationType").Text(); to.Text() == "" || kind != "" && kind != "service" {
 			continue // a prepared query chooses when it is asked
 		}
 		callee, known := r.name(to)
-		if caller := from; known {
-			r.form.Calls = append(r.form.Calls, topology.Call{From: caller, To: callee, At: to.At(),
-				PerRequest: topology.Assume(1.0, "it is an upstream of the sidecar of "+caller),
-				Layers:     r.upstream(caller, callee, get(up, "Config"))})
+		if known {
+			r.custom("upstream "+callee+" of "+from, get(up, "Config"))
+			r.form.Calls = append(r.form.Calls, topology.Call{From: from, To: callee, At: to.At(),
+				PerRequest: topology.Assume(1.0, "it is an upstream of the sidecar of "+from),
+				Layers:     r.upstream(from, callee, get(up, "Config"))})
 		}
 	}
 }
@@ -51,10 +84,10 @@ func (r *reader) registration(s source.Node) {
 // upstream returns the layer of a sidecar, if its config says something that an entry for the callee does not.
 func (r *reader) upstream(from, to string, config source.Node) []topology.Layer {
 	protocol, connect := get(config, "Protocol"), get(config, "ConnectTimeoutMs")
-	speaks := spoken(protocol)
-	if speaks.IsZero() {
-		speaks = r.speaks[to]
+	if protocol.Text() == "" {
+		protocol = r.protocolOf(to)
 	}
+	speaks := spoken(protocol)
 	if !guarded(config) && !connect.Exists() && (speaks.IsZero() || r.routed[to]) {
 		return nil
 	}
@@ -100,4 +133,16 @@ func (r *reader) guards(config source.Node, l *topology.Layer) {
 		l.Ejection.Interval)
 	l.Ejection.Base = envoywords.Or(read(r, get(check, "BaseEjectionTime"), source.DurationIn(time.Nanosecond)),
 		l.Ejection.Base)
+}
+
+// custom remarks parts of a sidecar that are written in Envoy's own words, in the place of what Consul would write.
+// What is added beside that, such as clusters for traces, changes no call.
+func (r *reader) custom(of string, config source.Node) {
+	for _, part := range []string{"EnvoyListenerJSON", "EnvoyClusterJSON", "EnvoyPublicListenerJSON",
+		"EnvoyLocalClusterJSON"} {
+		if n := get(config, part); n.Text() != "" {
+			r.remark("F702", n.At(), of+" "+part, "this part of the sidecar is written in Envoy's own JSON, which is not "+
+				"read, so what it repeats and for how long is not known", "give the audit the config_dump of the sidecar")
+		}
+	}
 }

@@ -115,3 +115,104 @@ func TestAServiceWithoutUpstreamsIsOfNoInterest(t *testing.T) {
 		t.Errorf("recognised, %v", remarks)
 	}
 }
+
+// A job of Nomad registers services as an agent does.
+func TestTheUpstreamsOfAJobOfNomadAreCalls(t *testing.T) {
+	const job = `job "shop" {
+  group "api" {
+    service {
+      name = "report"
+      port = "9001"
+      connect { sidecar_service { proxy { upstreams {
+        destination_name = "expense"
+        local_bind_port  = 8080
+        config { connect_timeout_ms = 5000 }
+      } } } }
+    }
+    task "api" { driver = "docker" }
+  }
+  group "expense" {
+    service {
+      name = "expense"
+      connect { sidecar_service { proxy { upstreams { destination_name = "db" } } } }
+    }
+  }
+}
+`
+	const inJSON = `{"Job": {"ID": "shop", "TaskGroups": [{"Services": [{"Name": "report", "Connect": {"SidecarService":
+ {"Proxy": {"Upstreams": [{"DestinationName": "expense", "Config": {"connect_timeout_ms": 5000}}]}}}}]},
+ {"Services": [{"Name": "expense",
+  "Connect": {"SidecarService": {"Proxy": {"Upstreams": [{"DestinationName": "db"}]}}}}]}]}}`
+	for name, f := range map[string]topology.Form{"HCL": readHCL(t, job), "JSON": read(t, inJSON)} {
+		if len(f.Calls) != 2 || f.Calls[0].From != "report" || f.Calls[0].To != "expense" || f.Calls[1].To != "db" ||
+			f.Calls[0].Layers[0].Connect.V != 5*time.Second {
+			t.Errorf("%s: %s", name, f.YAML())
+		}
+	}
+	if f := readHCL(t, strings.Replace(job, `"report"`, `"${var.name}"`, 1)); len(f.Calls) != 1 || len(f.Remarks) != 1 {
+		t.Errorf("a name that is not known: %s", f.YAML())
+	}
+}
+
+// What proxy-defaults says holds for every service that does not say another protocol.
+func TestTheProtocolOfAllServicesStandsInProxyDefaults(t *testing.T) {
+	limits := strings.ReplaceAll(registration, `protocol           = "http"`, "")
+	const defaults = `{"Kind": "proxy-defaults", "Name": "global", "Config": {"protocol": "grpc"}}`
+	const resource = "apiVersion: consul.hashicorp.com/v1alpha1\nkind: ProxyDefaults\nmetadata: {name: global}\n" +
+		"spec: {config: {protocol: grpc}}\n"
+	const own = `{"Kind": "service-defaults", "Name": "expense", "Protocol": "%s"}`
+	for _, c := range []struct {
+		more []string
+		want string
+	}{{nil, " true 0s"}, {[]string{defaults}, "grpc false 15s"}, {[]string{resource}, "grpc false 15s"},
+		{[]string{defaults, fmt.Sprintf(own, "http")}, "http false 15s"},
+		{[]string{fmt.Sprintf(own, "tcp"), defaults}, " false 0s"}} {
+		docs, remarks := source.HCL(source.Document{Data: []byte(limits)})
+		all := []source.Document{docs}
+		for _, text := range c.more {
+			more, also := source.YAML("more", []byte(text))
+			all, remarks = append(all, more...), append(remarks, also...)
+		}
+		for _, d := range all {
+			if !consul.Recognise(d) {
+				t.Errorf("not recognised: %v", c.more)
+			}
+		}
+		l := consul.Read(all, source.Assume{}).Calls[0].Layers[0]
+		if got := fmt.Sprintln(l.Speaks.V, l.Overall.IsUnknown(), l.Overall.V); got != c.want+"\n" || len(remarks) > 0 {
+			t.Errorf("%v: %s, want %s; %v", c.more, got, c.want, remarks)
+		}
+	}
+}
+
+func TestPartsInEnvoysOwnJSONAreSaid(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Replace(registration, `protocol           = "http"`, `envoy_listener_json = "{}"`, 1): "EnvoyListenerJSON",
+		strings.Replace(registration, "upstreams {", "config { envoy_public_listener_json = \"{}\" }\n upstreams {",
+			1): "EnvoyPublicListenerJSON",
+		"kind = \"proxy-defaults\"\nname = \"global\"\nconfig { envoy_public_listener_json = " +
+			"\"{}\" }\n": "proxy-defaults EnvoyPublic",
+		"kind = \"service-defaults\"\nname = \"web\"\nupstream_config { defaults { envoy_cluster_json = " +
+			"\"{}\" } }\n": "upstream * EnvoyClusterJSON",
+	} {
+		if f := readHCL(t, text); len(f.Remarks) != 1 || f.Remarks[0].Rule != "F702" ||
+			!strings.Contains(f.Remarks[0].Subject, want) {
+			t.Errorf("%s: %+v", text, f.Remarks)
+		}
+	}
+	const more = "kind = \"proxy-defaults\"\nname = \"global\"\n" +
+		"config { envoy_extra_static_clusters_json = \"{}\" }\n"
+	if f := readHCL(t, registration, more); len(f.Remarks) > 0 {
+		t.Errorf("%+v", f.Remarks)
+	}
+}
+
+func TestARouteWithoutAConditionLeavesNothingForTheRest(t *testing.T) {
+	for more, want := range map[string]int{"": 1, `match { http { path_prefix = "/a" } }`: 2} {
+		f := readHCL(t, "kind = \"service-router\"\nname = \"a\"\n"+
+			"routes = [{ destination { request_timeout = \"4s\" }\n"+more+"\n}]\n")
+		if len(f.Policies) != want {
+			t.Errorf("%q: %s", more, f.YAML())
+		}
+	}
+}

@@ -259,13 +259,12 @@ func TestTheImageOfAControllerSaysWhoseAClassIs(t *testing.T) {
 	}
 }
 
-// A limit that nobody wrote is one cause, however many Ingresses a controller serves. The numbers of tries keep their
-// places, because --fix writes them there.
-func TestADefaultLimitStandsAtTheFirstIngress(t *testing.T) {
+// Each Ingress leaves a limit out for itself: a change, or a comment that accepts it, is about that one.
+func TestADefaultLimitStandsAtItsOwnIngress(t *testing.T) {
 	for _, class := range []string{nginxClass, kongClass} {
 		f := read(t, ingressOf("", class), ingressOf("", class))
 		first, second := f.Calls[0].Layers[0], f.Calls[1].Layers[0]
-		if second.PerTry.At != first.PerTry.At || second.Repeats[0].Tries.At == first.Repeats[0].Tries.At {
+		if first.PerTry.At.File != "0.yaml" || second.PerTry.At.File != "1.yaml" {
 			t.Errorf("%s", f.YAML())
 		}
 	}
@@ -332,6 +331,20 @@ func TestACanaryIsTriedAsTheIngressBesideIt(t *testing.T) {
 	if len(f.Calls) != 2 || f.Calls[1].To != "orders-next.shop" || f.Calls[1].Layers[0].Repeats[0].Tries.V != 2 ||
 		f.Calls[1].Layers[0].At.File != "0.yaml" || !slices.Equal(rules(f), []string{"F602:9"}) {
 		t.Errorf("%v\n%s", rules(f), f.YAML())
+	}
+	// The same host in two namespaces is mostly that of two clusters.
+	at := func(namespace, text string) string {
+		return strings.Replace(text, "namespace: shop", "namespace: "+namespace, 1)
+	}
+	own := at("stage", ingressOf(annotations("proxy-next-upstream-tries: \"4\""), nginxClass))
+	for _, texts := range [][]string{{main, own, at("stage", canary())}, {own, main, at("stage", canary())}} {
+		f := read(t, texts...)
+		if got := f.Calls[len(f.Calls)-1]; got.To != "orders-next.stage" || got.Layers[0].Repeats[0].Tries.V != 4 {
+			t.Errorf("a canary beside an Ingress of its namespace: %s", f.YAML())
+		}
+	}
+	if f := read(t, main, at("stage", canary())); f.Calls[1].Layers[0].Repeats[0].Tries.V != 2 { // as its controller does
+		t.Errorf("a canary beside an Ingress of another namespace only: %s", f.YAML())
 	}
 	if f := read(t, canary("canary-weight: \"0\""), main); len(f.Calls) != 1 {
 		t.Errorf("a canary that gets nothing is called: %s", f.YAML())

@@ -37,8 +37,12 @@ func (r *reader) nginx(o source.Resource) func(target, string) (topology.Layer, 
 	if isCanary(o) {
 		r.ignored(o)
 		return func(t target, _ string) (topology.Layer, bool) {
-			l, known := r.beside[t.key()]
-			return l, known
+			for _, key := range t.keys(o.Namespace) {
+				if l, known := r.beside[key]; known {
+					return l, true
+				}
+			}
+			return topology.Layer{}, false
 		}
 	}
 	n := &controlled{reader: r, o: o, who: r.who(ingressNginx), at: o.Root.Get("metadata", "annotations").At()}
@@ -50,15 +54,11 @@ func (r *reader) nginx(o source.Resource) func(target, string) (topology.Layer, 
 		n.grpc = true
 	}
 	l := n.layer()
-	if l.PerTry.Origin == topology.Default { // one cause, however many Ingresses there are
-		if r.first.IsZero() {
-			r.first = l.PerTry.At
-		}
-		l.PerTry.At = r.first
-	}
 	return func(t target, _ string) (topology.Layer, bool) {
-		if _, taken := r.beside[t.key()]; !taken {
-			r.beside[t.key()] = l
+		for _, key := range t.keys(o.Namespace) {
+			if _, taken := r.beside[key]; !taken {
+				r.beside[key] = l
+			}
 		}
 		return l, true
 	}

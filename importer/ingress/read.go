@@ -19,15 +19,14 @@ type reader struct {
 	kong         kong.Controller
 	configs      []source.Resource            // ConfigMaps of ingress-nginx
 	made         map[string]bool              // services of the form
-	beside       map[[2]string]topology.Layer // of ingress-nginx, by host and path: canaries take them over
-	first        topology.Position            // of a limit that ingress-nginx has and nobody wrote
+	beside       map[[3]string]topology.Layer // of ingress-nginx: canaries take them over
 	form         topology.Form
 }
 
 // Read returns what the documents, all of them recognised, say.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
 	r := &reader{assume: assume, classes: map[string]source.Resource{}, made: map[string]bool{},
-		beside: map[[2]string]topology.Layer{}}
+		beside: map[[3]string]topology.Layer{}}
 	r.kong.Version = r.version(kongIngress)
 	for _, d := range ordered(docs) {
 		switch o := d.Resource(); o.Kind {
@@ -87,7 +86,12 @@ type target struct {
 	at      topology.Position
 }
 
-func (t *target) key() [2]string { return [2]string{t.match.Host, t.match.Path} }
+// keys are what a canary has in common with the Ingress that it stands beside: host and path, and best of all the
+// namespace. ingress-nginx does not ask for the namespace, but the same host in two of them is mostly that of two
+// clusters.
+func (t *target) keys(namespace string) [][3]string {
+	return [][3]string{{namespace, t.match.Host, t.match.Path}, {"", t.match.Host, t.match.Path}}
+}
 
 // ingress makes the calls of one Ingress.
 func (r *reader) ingress(o source.Resource, c class) {

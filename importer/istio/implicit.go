@@ -26,7 +26,8 @@ func (r *reader) implicit(docs []source.Document) {
 	out.Overall = topology.DefaultOf(time.Duration(0), r.who, at)
 	r.limits(&out, resource{}, "", "")
 	r.retries(&out, source.Node{}, true)
-	r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{"*"}, Callers: r.patterns(), Layer: out})
+	r.form.Policies = append(r.form.Policies, topology.Policy{Callees: []string{"*"}, Callers: r.patterns(),
+		Except: r.opaque, Layer: out})
 	if source.Before(r.version.V, "1.24") {
 		return
 	}

@@ -364,7 +364,7 @@ func TestWhatDoesNothingIsRemarked(t *testing.T) {
 		{[]string{orders("    retries: {attempts: 0, retryOn: 5xx}")}, "", "F602", "attempts", 8},
 		{[]string{orders("    retries: {attempts: 2}\n    fault: {abort: {httpStatus: 500}}")}, "", "F602", "fault", 9},
 		{[]string{orders("  - timeout: 1s\n    route: [{destination: {host: orders}}]")}, "", "F602", "before", 8},
-		{[]string{orders(""), second}, "", "F603", "into one", 5},
+		{[]string{orders("") + "---\n" + second}, "", "F603", "into one", 13},
 		{[]string{orders(""), rule("{connectionPool: {http: {maxRetries: 0}}}")}, "", "F604", "1", 6},
 		{[]string{orders(""), rule("{outlierDetection: {consecutiveErrors: 5}}")}, "", "F601", "consecutive5xxErrors", 6},
 		{[]string{orders(""), rule("{retryBudget: {percent: 5}}")}, "1.26", "F601", "update", 6},

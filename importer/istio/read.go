@@ -34,6 +34,7 @@ type reader struct {
 	spaces   []string        // namespaces that have resources of Istio
 	ambient  map[string]bool // namespaces without sidecars
 	waypoint map[string]bool // namespaces of which at least a part has a waypoint
+	opaque   []string        // hosts of ServiceEntries of which sidecars see no requests
 	form     topology.Form
 	callers  map[string]int // gateways that are services, by name: their place among the form's
 }
@@ -86,6 +87,8 @@ func (r *reader) sort(d source.Document) {
 		r.rules = append(r.rules, res)
 	case "Gateway":
 		r.gateways = append(r.gateways, res)
+	case "ServiceEntry":
+		r.entry(res)
 	case "EnvoyFilter":
 		r.filter(res)
 	case "Sidecar":
@@ -111,50 +114,6 @@ func resolve(host, namespace string) string {
 		return h + "." + namespace
 	}
 	return h
-}
-
-// conflicts remarks hosts that several VirtualServices have in the mesh: only the oldest one holds there.
-func (r *reader) conflicts() {
-	first := map[string]resource{}
-	elsewhere := map[string]int{} // of a host, the remark about other files
-	for _, v := range r.virtual {
-		if !v.inMesh() || slices.Equal(v.Spec.Get("exportTo").Texts(), []string{"."}) {
-			continue
-		}
-		for _, h := range v.Spec.Get("hosts").Items() {
-			host := resolve(h.Text(), v.Namespace)
-			if strings.Contains(host, "*") || source.Template(host) != "" {
-				continue
-			}
-			other, seen := first[host]
-			if !seen {
-				first[host] = v
-				continue
-			}
-			if other.Name != v.Name || other.Namespace != v.Namespace {
-				r.conflict(v, other, h, elsewhere)
-			}
-		}
-	}
-}
-
-// conflict remarks a host that an earlier VirtualService has too. Files of one folder may be meant as alternatives, so
-// all of them are one remark.
-func (r *reader) conflict(v, other resource, h source.Node, elsewhere map[string]int) {
-	host := resolve(h.Text(), v.Namespace)
-	i, again := elsewhere[host]
-	files := other.At.File != h.At().File
-	if files && again {
-		was := &r.form.Remarks[i]
-		was.Text = strings.TrimSuffix(was.Text, ", and of others") + ", and of others"
-		return
-	}
-	r.remark("F603", h.At(), v.String()+" host "+h.Text(), "for sidecars only the oldest VirtualService of a host holds, "+
-		"and "+h.Text()+" is that of "+other.String()+" ("+other.At.String()+") too", "put the routes of both into one")
-	if files {
-		i = len(r.form.Remarks) - 1
-		elsewhere[host], r.form.Remarks[i].Assumed = i, "both files are applied to one cluster"
-	}
 }
 
 // gatewaysOf returns the gateways that a VirtualService is for; "mesh" are the sidecars.

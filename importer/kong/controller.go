@@ -24,8 +24,6 @@ type Controller struct {
 	// Services are those with annotations of Kong, and Overrides the KongIngresses.
 	Services, Overrides []source.Resource
 	Remarks             []topology.Remark // noticed by Layer
-
-	first topology.Position // of a limit that nobody wrote
 }
 
 // Who says whose defaults hold: "Kong Ingress Controller 3.5".
@@ -48,12 +46,6 @@ func (c *Controller) Layer(s Service, name, namespace string) topology.Layer {
 	l := s.Layer()
 	if is := o.Annotation(annotation + "protocol"); strings.HasPrefix(is.Text(), "grpc") {
 		l.Speaks = topology.Write(topology.SpeaksGRPC, is.At())
-	}
-	if l.PerTry.Origin == topology.Default { // one cause, whatever leads to Kong
-		if c.first.IsZero() {
-			c.first = l.PerTry.At
-		}
-		l.PerTry.At = c.first
 	}
 	return l
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -142,13 +143,16 @@ func (o *auditOptions) define() *flag.FlagSet {
 	f.Float64Var(&o.max, "max-amplification", 10, "")
 	f.StringVar(&o.failOn, "fail-on", "error", "")
 	f.DurationVar(&o.outage, "outage", 30*time.Second, "")
-	f.IntVar(&o.runs, "runs", 0, "")
+	f.IntVar(&o.runs, "runs", unset, "")
 	f.StringVar(&o.service, "service", "", "")
 	f.Float64Var(&o.rate, "rate", audit.AssumedRate, "")
 	f.Var(&o.fix, "fix", "")
 	f.StringVar(&o.explain, "explain", "", "")
 	return f
 }
+
+// unset is --runs if it is left out: no number that anybody would write.
+const unset = math.MinInt
 
 // severities are the words of --fail-on.
 var severities = map[string]lint.Severity{"error": lint.Error, "warning": lint.Warning, "note": lint.Note}
@@ -176,9 +180,10 @@ func parse(args []string) (*auditOptions, error) {
 	if err := audit.CheckWindow(o.window); err != nil {
 		o.wrong("--window: %v", err)
 	}
-	if o.runs < 0 || o.runs > 1000 {
+	if o.runs != unset && (o.runs < 1 || o.runs > 1000) {
 		o.wrong("--runs: %d is no number of runs; write one from 1 to 1000, or leave the flag out", o.runs)
 	}
+	o.runs = max(o.runs, 0)
 	cli.CheckOutage(o.outage, o.rate, audit.AssumedRate, o.wrong)
 	if all := o.toStdout(); len(all) > 1 {
 		o.wrong("%s all write to standard output, where one document has room; write the others to files",

@@ -243,6 +243,8 @@ func TestWhatIsNoNumberIsRefused(t *testing.T) {
 	path := write(t, "calls.yaml", calls)
 	for _, words := range [][]string{{"--max-amplification", "NaN"}, {"--max-amplification", "0"},
 		{"--max-amplification", "-3"}, {"--rate", "NaN"}, {"--rate", "+Inf"}, {"--rate", "0"}, {"--rate", "-1"},
+		{"--runs", "0"},
+		{"--runs", "-1"}, {"--runs", "1001"},
 		{"--outage", "0s"}, {"--window", "0"}, {"--window", "-5m"}, {"--window", "100y"}, {"--window", "soon"}} {
 		if code, out, errs := run(inspect.AuditCommand, append(words, path)...); code != 2 || out != "" ||
 			!strings.Contains(errs, words[0]+": ") || !strings.Contains(errs, "; write ") {
