@@ -172,7 +172,7 @@ func (d *door) attend(c *clientConn) {
 // begin does what comes before the first request. It is false if none follows.
 func (d *door) begin(c *clientConn) bool {
 	if announces := d.announces.Load(); announces != nil && (*announces)(c.from.peer) && !c.isAnnounced() ||
-		c.from.tls && !(c.handshake() && d.stillLets(c)) {
+		c.from.tls && !(d.handshake(c) && d.stillLets(c)) {
 		c.sock.nc.Close()
 		return false
 	}
@@ -196,27 +196,55 @@ func (o *origin) of(nc net.Conn) {
 	o.self = o.dst
 }
 
-// handshake begins TLS with a client, who has as long for it as for the head of a request.
-func (c *clientConn) handshake() bool {
+// handshake begins TLS with a client, who has as long for it as for the head of a request, also while the proxy drains:
+// the same time is then for its first request.
+func (d *door) handshake(c *clientConn) bool {
 	s := c.sock.nc.(*tls.Conn)
-	limit := c.plane.config.HeaderTimeout
+	began, limit := core.Now(), c.plane.config.HeaderTimeout
 	ctx, cancel := context.WithTimeout(c.plane.life, limit)
 	defer cancel()
-	c.waiting.Store(int64(max(core.Now(), 1)))
-	if c.draining.Load() {
+	c.waiting.Store(int64(max(began, 1)))
+	if !c.hears(limit) || !d.lobby.beginsTLS(c) {
 		return false
 	}
 	err := s.HandshakeContext(ctx)
 	c.waiting.Store(0)
+	d.lobby.hasBegunTLS(c)
 	if err != nil {
 		c.strange(err)
 		return false
 	}
+	c.sock.grace = later(began, limit)
 	c.agreed = s.ConnectionState().NegotiatedProtocol == "h2"
 	if certs := s.ConnectionState().PeerCertificates; len(certs) > 0 {
 		c.from.name = hops.CertificateName(certs[0])
 	}
 	return true
+}
+
+// hears waits for the first byte of a handshake, while the proxy drains only for a moment: it may be on its way.
+func (c *clientConn) hears(limit time.Duration) bool {
+	raw, until := c.sock.bottom(), time.Now().Add(limit)
+	if !c.sock.wakes() {
+		return !c.draining.Load()
+	}
+	for drains := false; ; {
+		c.sock.nc.SetReadDeadline(until) // before the looks: whoever dismisses the client sets another behind them
+		if !drains && c.draining.Load() {
+			drains, until = true, time.Now().Add(min(glance, limit))
+			continue
+		}
+		if c.dismissed.Load() {
+			return false
+		}
+		err := raw.Read(nowait.Readable)
+		switch {
+		case err == nil || c.sock.readable():
+			return true
+		case !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(until):
+			return false
+		}
+	}
 }
 
 // The states of a handshake, as review knows them. The zero state is none.
