@@ -77,30 +77,41 @@ func (d *door) halt() {
 	}
 }
 
+var counted = backlog // or what a test says
+
 // lastCall takes the clients whom the kernel has connected, for closing the door would reset them: what they have sent
-// by now has come, and is answered. mu of the lobby is held.
+// by now has come, and is answered. The door is halted, and mu of the lobby is not held: clients come and go meanwhile.
 func (d *door) lastCall() {
 	tcp, _ := d.l.(*net.TCPListener)
-	for n := 2 * backlog(d.l); n > 0 && backlog(d.l) > 0; n-- { // some more may come, but not for ever
-		if most := d.lobby.plane.config.MaxConnections; most > 0 && d.lobby.connected >= most {
-			return
-		}
-		tcp.SetDeadline(time.Now().Add(glance)) // somebody may be in the count, and not there
+	for n := 2 * counted(d.l); n > 0 && awaited(d.l) && d.letsOneMoreIn(); n-- { // some more may come, but not for ever
+		tcp.SetDeadline(time.Now().Add(glance)) // another process may have been quicker
 		nc, err := tcp.Accept()
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if err == nil {
+			d.lobby.hosts.receive(guest{door: d, nc: nc})
 			continue
-		} else if err != nil {
+		}
+		d.lobby.freeSlot()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
-		d.lobby.connected++
-		d.lobby.hosts.receive(guest{door: d, nc: nc})
 	}
+}
+
+// letsOneMoreIn takes a slot if there is one.
+func (d *door) letsOneMoreIn() bool {
+	l := d.lobby
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if most := l.plane.config.MaxConnections; l.closed || most > 0 && l.connected >= most {
+		return false
+	}
+	l.connected++
+	return true
 }
 
 // dismiss takes no new clients, and has those there are go after the request under way. mu of the lobby is held, and
 // the door halted.
 func (d *door) dismiss() {
-	d.lastCall()
 	d.l.Close()
 	for c := range d.lobby.clients {
 		if c.draining == &d.draining {
@@ -113,6 +124,7 @@ func (d *door) dismiss() {
 // is there.
 func (d *door) retire() {
 	d.halt()
+	d.lastCall()
 	d.lobby.mu.Lock()
 	defer d.lobby.mu.Unlock()
 	d.dismiss()

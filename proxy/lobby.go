@@ -148,10 +148,13 @@ func (l *lobby) drain(ctx context.Context) error {
 	for _, d := range doors {
 		d.halt()
 	}
-	l.mu.Lock()
-	for d := range l.doors {
+	for _, d := range doors {
+		d.lastCall()
+		l.mu.Lock()
 		d.dismiss()
+		l.mu.Unlock()
 	}
+	l.mu.Lock()
 	if l.closed = true; l.connected == 0 {
 		l.emptied()
 	}
