@@ -243,7 +243,8 @@ func (f *fleet) report(now time.Duration, u *checkup) []endpointReport {
 
 // zonesOf says what to look at where no endpoint is in the proxy's own zone.
 func zonesOf(f *fleet) string {
-	known := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(f.zones))), func(z string) bool { return z == "" })
+	known := slices.Compact(slices.Sorted(slices.Values(f.zones)))
+	known = slices.DeleteFunc(known, func(z string) bool { return z == "" })
 	if len(known) == 0 {
 		return "where its endpoints come from, nobody says their zones"
 	}

@@ -52,7 +52,8 @@ func TestADrainAnswersWhoIsInTheMiddleOfAHandshake(t *testing.T) {
 	for name, c := range map[string]struct {
 		version   uint16
 		announced bool
-	}{"TLS 1.3": {tls.VersionTLS13, false}, "TLS 1.2": {tls.VersionTLS12, false}, "announced": {tls.VersionTLS13, true}} {
+	}{"TLS 1.3": {tls.VersionTLS13, false}, "TLS 1.2": {tls.VersionTLS12, false},
+		"announced": {tls.VersionTLS13, true}} {
 		t.Run(name, func(t *testing.T) {
 			more := []string{f.tls()}
 			if c.announced {
@@ -66,7 +67,8 @@ func TestADrainAnswersWhoIsInTheMiddleOfAHandshake(t *testing.T) {
 				if c.announced {
 					nc.send("PROXY TCP4 192.0.2.1 198.51.100.7 4711 443\r\n")
 				}
-				h := &heldBack{Conn: nc, free: 1, said: make(chan struct{}), goOn: goOn, apart: i%2 == 0 || c.version == tls.VersionTLS12}
+				h := &heldBack{Conn: nc, free: 1, said: make(chan struct{}), goOn: goOn,
+					apart: i%2 == 0 || c.version == tls.VersionTLS12}
 				secure := tls.Client(h, &tls.Config{InsecureSkipVerify: true, MaxVersion: c.version})
 				secure.SetDeadline(time.Now().Add(patience))
 				go func() {
@@ -116,7 +118,9 @@ func TestADrainDoesNotWaitForWhoSaysNothingInAHandshake(t *testing.T) {
 // reason to keep it.
 func TestWhoIsInTheMiddleOfAHandshakeMakesRoom(t *testing.T) {
 	f := newFiles(t, trusted.issue(t), trusted)
-	r := protect(t, guardOf(mirror(t).url, f.tls()), func(c *proxy.Config) { c.MaxConnections, c.HeaderTimeout = 2, time.Hour })
+	r := protect(t, guardOf(mirror(t).url, f.tls()), func(c *proxy.Config) {
+		c.MaxConnections, c.HeaderTimeout = 2, time.Hour
+	})
 	for range 2 {
 		r.dial().send("\x16\x03\x01\x02")
 	}

@@ -52,8 +52,8 @@ type user struct {
 // AdjustProtection makes the protection of a gate keep its keys in the file that it names, if it does; it fits the
 // Protection of policyfile.Hooks, behind those that set an Observer. A file that cannot be opened makes the keys
 // unreachable, see idempotency.Config.WhenAway; Err has the reason. A file stays open until Close, also when no entry
-// names it any more. After Close none is opened: nobody would close it, and its lock would keep the next process out. Gates that share a file have the room of the one that wants most, and none forgets earlier than
-// the strictest allows.
+// names it any more. After Close none is opened: nobody would close it, and its lock would keep the next process out.
+// Gates that share a file have the room of the one that wants most, and none forgets earlier than the strictest allows.
 func (f *Files) AdjustProtection(name string, p *inbound.Protection) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
