@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -239,6 +241,19 @@ func (f *fleet) report(now time.Duration, u *checkup) []endpointReport {
 	return all
 }
 
+// zonesOf says what to look at where no endpoint is in the proxy's own zone.
+func zonesOf(f *fleet) string {
+	known := slices.Compact(slices.Sorted(slices.Values(f.zones)))
+	known = slices.DeleteFunc(known, func(z string) bool { return z == "" })
+	if len(known) == 0 {
+		return "where its endpoints come from, nobody says their zones"
+	}
+	if more := len(known) - 5; more > 0 {
+		known = append(known[:5], fmt.Sprintf("%d more", more))
+	}
+	return "look at --zone; theirs are " + strings.Join(known, ", ")
+}
+
 // balanceOf says in sentences what the choice among the endpoints of a fleet is restricted to.
 func balanceOf(f *fleet, now time.Duration) (all []string) {
 	s := f.balancer.State(now)
@@ -248,7 +263,7 @@ func balanceOf(f *fleet, now time.Duration) (all []string) {
 	switch {
 	case s.Zone == "" || len(f.endpoints) == 0 || f.policy.IgnoreZones:
 	case s.Here == 0:
-		all = append(all, fmt.Sprintf("zone %q: no endpoint is there, so none is preferred", s.Zone))
+		all = append(all, fmt.Sprintf("zone %q: no endpoint is there, so none is preferred: %s", s.Zone, zonesOf(f)))
 	case s.Preferred:
 		all = append(all, fmt.Sprintf("zone %q: %d of its %d endpoints are in the choice and get %.0f%% of the attempts",
 			s.Zone, s.HereIn, s.Here, 100*s.Share))

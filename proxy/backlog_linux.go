@@ -35,3 +35,32 @@ func backlog(l net.Listener) (n int) {
 	})
 	return n
 }
+
+// awaited reports whether a client can be accepted at a listener at once. backlog alone does not tell: somebody may be
+// in its count, and not there.
+func awaited(l net.Listener) (is bool) {
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return false
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		const readable = 1 // POLLIN
+		var at syscall.Timespec
+		for asked := (struct {
+			fd           int32
+			events, told int16
+		}{int32(fd), readable, 0}); ; {
+			n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&asked)), 1,
+				uintptr(unsafe.Pointer(&at)), 0, 0, 0)
+			if errno != syscall.EINTR {
+				is = errno == 0 && n == 1 && asked.told&readable != 0
+				return
+			}
+		}
+	})
+	return is
+}

@@ -1,6 +1,10 @@
 package proxy_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/abate-go/abate/proxy"
+)
 
 // A client that the kernel has connected, and nobody has accepted yet, has come too.
 func TestADrainAnswersWhatHasComeBeforeItWasAccepted(t *testing.T) {
@@ -42,5 +46,25 @@ func TestADrainAnswersWhomABalancerHasAnnounced(t *testing.T) {
 	}
 	if lost > 0 {
 		t.Errorf("%d of %d requests were lost", lost, len(conns))
+	}
+}
+
+// The kernel's count may have clients who are not there. A drain does not wait for them, least of all with the list of
+// clients in its hands, and answers those who are.
+func TestADrainWaitsForNobodyWhoIsOnlyInTheCount(t *testing.T) {
+	r := start(t, single([]string{echo(t).url}))
+	c := r.dial()
+	if a := c.get("/"); a.status != 200 {
+		t.Errorf("got %d", a.status)
+	}
+	t.Cleanup(proxy.Phantoms(1000))
+	last := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
+	drained := r.begins(t)
+	if a := last.answer(); a.status != 200 {
+		t.Errorf("got %d", a.status)
+	}
+	c.closed()
+	if err := wait(t, "the end of the drain", drained); err != nil {
+		t.Error(err)
 	}
 }

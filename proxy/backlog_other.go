@@ -6,3 +6,6 @@ import "net"
 
 // backlog is how many clients wait at a listener for somebody to accept them, which this system does not tell.
 func backlog(net.Listener) int { return 0 }
+
+// awaited reports whether a client can be accepted at once.
+func awaited(net.Listener) bool { return false }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,6 +27,8 @@ type clientSocket struct {
 	in    input
 	lends lendingConn // the connection, below TLS if that is spoken
 
+	// until when the first request over TLS is waited for while the proxy drains; 0 behind that
+	grace           time.Duration
 	readBy, writeBy time.Duration // the deadlines set on the socket, on the guards' clock; 0 when none
 }
 
@@ -119,9 +122,9 @@ func (s *clientSocket) bottom() syscall.RawConn {
 func (s *clientSocket) await() { _ = s.bottom().Read(nowait.Readable) }
 
 // glimpse reads a request that has come already and does not wait for one. What has come before a drain is answered.
-func (s *clientSocket) glimpse() error {
+func (s *clientSocket) glimpse(dismissed *atomic.Bool) error {
 	if s.under != nil {
-		return s.glimpseTLS()
+		return s.glimpseTLS(dismissed)
 	}
 	err := io.EOF
 	if s.raw != nil {
@@ -136,22 +139,33 @@ func (s *clientSocket) glimpse() error {
 
 // glimpseTLS is glimpse where TLS is spoken, which may have read the request already. What has come of a record is
 // worth a moment: the rest is on its way. Whoever dismisses the client may end a read that looks, and on a busy machine
-// the moment may be over before it begins: so it is over only where nothing is left to read.
-func (s *clientSocket) glimpseTLS() error {
+// the moment may be over before it begins: so it is over only where nothing is left to read. Whoever has just begun TLS
+// is waited for, unless others need the room.
+func (s *clientSocket) glimpseTLS(dismissed *atomic.Bool) error {
 	for began := core.Now(); ; {
 		until := time.Unix(1, 0)
 		if s.readable() {
 			until = s.clock.time(later(core.Now(), glance))
+		} else if s.grace > core.Now() {
+			until = s.clock.time(s.grace)
 		}
 		s.readBy = 0
 		s.nc.SetReadDeadline(until)
+		if dismissed.Load() { // looked at behind that: its deadline must stand
+			s.grace = 0
+			if !s.readable() {
+				s.nc.SetReadDeadline(time.Unix(1, 0))
+			}
+		}
 		n, err := s.nc.Read(s.in.space())
+		now := core.Now()
 		switch s.in.w += n; {
 		case n > 0:
 			return nil
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
-		case !s.readable() || core.Now() >= later(began, s.stall):
+		case now < s.grace, s.readable() && now < later(began, s.stall):
+		default:
 			return io.EOF
 		}
 	}

@@ -34,6 +34,7 @@ type clientConn struct {
 	// since when the head of a request is coming, while more of it is waited for; 0 otherwise
 	heading    atomic.Int64
 	shakes     atomic.Int32            // the state of its handshake
+	inTLS      bool                    // its handshake is under way; guarded by mu of the lobby
 	dismissed  atomic.Bool             // it has to make room for another
 	http2      atomic.Pointer[h2.Conn] // what it has become, if it speaks that
 	agreed     bool                    // TLS has settled that it is HTTP/2
@@ -120,7 +121,7 @@ func (x *exchange) put() {
 
 // settle makes the connection ready for the next request: what was read beyond the end of this one is its beginning.
 func (c *clientConn) settle() {
-	c.idle = c.x.ended
+	c.idle, c.sock.grace = c.x.ended, 0
 	if c.handedOver {
 		c.last = true
 		return
@@ -163,7 +164,7 @@ func (c *clientConn) dismiss() {
 	if conn := c.http2.Load(); conn != nil {
 		conn.Drain()
 	}
-	if c.waiting.Load() != 0 {
+	if c.waiting.Load() != 0 && (!c.inTLS || c.dismissed.Load()) {
 		c.sock.nc.SetReadDeadline(time.Unix(1, 0))
 	}
 }
@@ -246,7 +247,7 @@ func readFirst(c *clientConn) error {
 	c.waiting.Store(max(int64(c.idle), 1))
 	defer c.waiting.Store(0)
 	if c.draining.Load() || c.dismissed.Load() {
-		return c.sock.glimpse()
+		return c.sock.glimpse(&c.dismissed)
 	}
 	return c.sock.read()
 }

@@ -152,6 +152,20 @@ func TestARetryGoesToAnEndpointThatHasComeMeanwhile(t *testing.T) {
 	}
 }
 
+// A zone that nobody has prefers no endpoint. Which there are is said beside it, for it may be a mistake in writing.
+func TestAZoneThatNobodyHasIsSaid(t *testing.T) {
+	s := newMember(t, "a")
+	file := newTargets(t, addrOf(s.server))
+	r := start(t, file.policy("http"), func(c *proxy.Config) { c.Zone = "eu1" })
+	if a := r.get("/"); a.content != "a" {
+		t.Errorf("%+v", a)
+	}
+	const want = `zone \"eu1\": no endpoint is there, so none is preferred: look at --zone; theirs are eu-1`
+	if page := r.adminGet("/guards"); !strings.Contains(page, want) {
+		t.Errorf("/guards does not say it: %s", page)
+	}
+}
+
 // TestAnEmptyFileKeepsTheEndpoints and says so where people look.
 func TestAnEmptyFileKeepsTheEndpoints(t *testing.T) {
 	s := newMember(t, "a")
@@ -160,7 +174,8 @@ func TestAnEmptyFileKeepsTheEndpoints(t *testing.T) {
 	r.get("/")
 	file.set()
 	eventually(t, "/guards says it", func() bool {
-		return strings.Contains(r.adminGet("/guards"), "it has no targets; the 1 endpoints of the last answer are kept")
+		return strings.Contains(r.adminGet("/guards"), "it has no targets: write one at least") &&
+			strings.Contains(r.adminGet("/guards"), "; the 1 endpoints of the last answer are kept")
 	})
 	if a := r.get("/"); a.content != "a" {
 		t.Errorf("%+v", a)

@@ -77,30 +77,41 @@ func (d *door) halt() {
 	}
 }
 
+var counted = backlog // or what a test says
+
 // lastCall takes the clients whom the kernel has connected, for closing the door would reset them: what they have sent
-// by now has come, and is answered. mu of the lobby is held.
+// by now has come, and is answered. The door is halted, and mu of the lobby is not held: clients come and go meanwhile.
 func (d *door) lastCall() {
 	tcp, _ := d.l.(*net.TCPListener)
-	for n := 2 * backlog(d.l); n > 0 && backlog(d.l) > 0; n-- { // some more may come, but not for ever
-		if most := d.lobby.plane.config.MaxConnections; most > 0 && d.lobby.connected >= most {
-			return
-		}
-		tcp.SetDeadline(time.Now().Add(glance)) // somebody may be in the count, and not there
+	for n := 2 * counted(d.l); n > 0 && awaited(d.l) && d.letsOneMoreIn(); n-- { // some more may come, but not for ever
+		tcp.SetDeadline(time.Now().Add(glance)) // another process may have been quicker
 		nc, err := tcp.Accept()
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if err == nil {
+			d.lobby.hosts.receive(guest{door: d, nc: nc})
 			continue
-		} else if err != nil {
+		}
+		d.lobby.freeSlot()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
-		d.lobby.connected++
-		d.lobby.hosts.receive(guest{door: d, nc: nc})
 	}
+}
+
+// letsOneMoreIn takes a slot if there is one.
+func (d *door) letsOneMoreIn() bool {
+	l := d.lobby
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if most := l.plane.config.MaxConnections; l.closed || most > 0 && l.connected >= most {
+		return false
+	}
+	l.connected++
+	return true
 }
 
 // dismiss takes no new clients, and has those there are go after the request under way. mu of the lobby is held, and
 // the door halted.
 func (d *door) dismiss() {
-	d.lastCall()
 	d.l.Close()
 	for c := range d.lobby.clients {
 		if c.draining == &d.draining {
@@ -113,6 +124,7 @@ func (d *door) dismiss() {
 // is there.
 func (d *door) retire() {
 	d.halt()
+	d.lastCall()
 	d.lobby.mu.Lock()
 	defer d.lobby.mu.Unlock()
 	d.dismiss()
@@ -172,7 +184,7 @@ func (d *door) attend(c *clientConn) {
 // begin does what comes before the first request. It is false if none follows.
 func (d *door) begin(c *clientConn) bool {
 	if announces := d.announces.Load(); announces != nil && (*announces)(c.from.peer) && !c.isAnnounced() ||
-		c.from.tls && !(c.handshake() && d.stillLets(c)) {
+		c.from.tls && !(d.handshake(c) && d.stillLets(c)) {
 		c.sock.nc.Close()
 		return false
 	}
@@ -196,27 +208,55 @@ func (o *origin) of(nc net.Conn) {
 	o.self = o.dst
 }
 
-// handshake begins TLS with a client, who has as long for it as for the head of a request.
-func (c *clientConn) handshake() bool {
+// handshake begins TLS with a client, who has as long for it as for the head of a request, also while the proxy drains:
+// the same time is then for its first request.
+func (d *door) handshake(c *clientConn) bool {
 	s := c.sock.nc.(*tls.Conn)
-	limit := c.plane.config.HeaderTimeout
+	began, limit := core.Now(), c.plane.config.HeaderTimeout
 	ctx, cancel := context.WithTimeout(c.plane.life, limit)
 	defer cancel()
-	c.waiting.Store(int64(max(core.Now(), 1)))
-	if c.draining.Load() {
+	c.waiting.Store(int64(max(began, 1)))
+	if !c.hears(limit) || !d.lobby.beginsTLS(c) {
 		return false
 	}
 	err := s.HandshakeContext(ctx)
 	c.waiting.Store(0)
+	d.lobby.hasBegunTLS(c)
 	if err != nil {
 		c.strange(err)
 		return false
 	}
+	c.sock.grace = later(began, limit)
 	c.agreed = s.ConnectionState().NegotiatedProtocol == "h2"
 	if certs := s.ConnectionState().PeerCertificates; len(certs) > 0 {
 		c.from.name = hops.CertificateName(certs[0])
 	}
 	return true
+}
+
+// hears waits for the first byte of a handshake, while the proxy drains only for a moment: it may be on its way.
+func (c *clientConn) hears(limit time.Duration) bool {
+	raw, until := c.sock.bottom(), time.Now().Add(limit)
+	if !c.sock.wakes() {
+		return !c.draining.Load()
+	}
+	for drains := false; ; {
+		c.sock.nc.SetReadDeadline(until) // before the looks: whoever dismisses the client sets another behind them
+		if !drains && c.draining.Load() {
+			drains, until = true, time.Now().Add(min(glance, limit))
+			continue
+		}
+		if c.dismissed.Load() {
+			return false
+		}
+		err := raw.Read(nowait.Readable)
+		switch {
+		case err == nil || c.sock.readable():
+			return true
+		case !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(until):
+			return false
+		}
+	}
 }
 
 // The states of a handshake, as review knows them. The zero state is none.

@@ -36,7 +36,7 @@ func newGRPCLoop(t testing.TB) *grpcLoop {
 		data, _ := s.Buffered()
 		_ = s.WriteHead(200, head, -1, false)
 		_ = s.Write(data, false, core.NoDeadline)
-		_ = s.WriteTrailer(trailer)
+		_ = s.WriteTrailer(trailer, core.NoDeadline)
 	}
 	go func() {
 		for {

@@ -349,7 +349,7 @@ func (st *stream) end(trailer []h1.Field) {
 	switch {
 	case st.ended || st.failed:
 	case len(trailer) > 0:
-		st.done(st.h2.WriteTrailer(trailer), true)
+		st.done(st.h2.WriteTrailer(trailer, core.NoDeadline), true)
 	default:
 		st.done(st.h2.Write(nil, true, core.NoDeadline), true)
 	}

@@ -85,7 +85,7 @@ func (f *feed) caughtUp(ended bool) {
 	defer f.mu.Unlock()
 	if s := f.to; s != nil {
 		if f.done && !ended {
-			f.sent(s.WriteTrailer(f.body.req.trailer()))
+			f.sent(s.WriteTrailer(f.body.req.trailer(), core.NoDeadline))
 		}
 		s.Flush()
 	}
@@ -193,7 +193,7 @@ func (f *feed) finish() {
 		return
 	}
 	if trailer := f.body.req.trailer(); len(trailer) > 0 {
-		f.sent(f.to.WriteTrailer(trailer))
+		f.sent(f.to.WriteTrailer(trailer, core.NoDeadline))
 	} else {
 		f.sent(f.to.Write(nil, true, core.NoDeadline))
 	}

@@ -57,7 +57,7 @@ func (h *http2Answer) openWhole(conn *h2.Conn, b *content, rpc bool, until time.
 		h.rest = make(chan struct{})
 		go h.sendRest(b.bytes[n:], b.trailer, until)
 	case !whole:
-		_ = s.WriteTrailer(b.trailer) // what became of the stream, its answer tells
+		_ = s.WriteTrailer(b.trailer, until) // what became of the stream, its answer tells
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (h *http2Answer) sendRest(rest []byte, trailer []h1.Field, until time.Durat
 	defer close(h.rest)
 	whole := len(trailer) == 0
 	if err := h.s.Write(rest, whole, until); err == nil && !whole {
-		_ = h.s.WriteTrailer(trailer)
+		_ = h.s.WriteTrailer(trailer, until)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/abate-go/abate/proxy/h2"
 )
@@ -147,10 +148,13 @@ func (l *lobby) drain(ctx context.Context) error {
 	for _, d := range doors {
 		d.halt()
 	}
-	l.mu.Lock()
-	for d := range l.doors {
+	for _, d := range doors {
+		d.lastCall()
+		l.mu.Lock()
 		d.dismiss()
+		l.mu.Unlock()
 	}
+	l.mu.Lock()
 	if l.closed = true; l.connected == 0 {
 		l.emptied()
 	}
@@ -206,6 +210,25 @@ func (l *lobby) enter(d *door, c *clientConn) bool {
 	}
 	l.clients[c] = struct{}{}
 	return true
+}
+
+// beginsTLS and hasBegunTLS bound the handshake of a client: a drain does not end its wait. beginsTLS is false if the
+// client has to make room.
+func (l *lobby) beginsTLS(c *clientConn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.dismissed.Load() {
+		return false
+	}
+	c.sock.nc.SetReadDeadline(time.Time{})
+	c.inTLS = true
+	return true
+}
+
+func (l *lobby) hasBegunTLS(c *clientConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.inTLS = false
 }
 
 func (l *lobby) leave(c *clientConn) {

@@ -129,7 +129,7 @@ func newTally(t testing.TB, http2 bool) *tally {
 					}
 					_ = s.WriteHead(200, head, -1, false)
 					_ = s.Write(all, false, core.NoDeadline)
-					_ = s.WriteTrailer(trailer)
+					_ = s.WriteTrailer(trailer, core.NoDeadline)
 				}).Serve(nil)
 			}()
 		}

@@ -24,8 +24,9 @@ import (
 //	set, err := policyfile.LoadWith(path, hooks)
 //	err = errors.Join(err, files.Err())
 type Files struct {
-	mu   sync.Mutex
-	open map[string]*file // by path
+	mu     sync.Mutex
+	open   map[string]*file // by path
+	closed bool
 }
 
 // file is one of them, and what those who share it want. It is the Store that they get.
@@ -51,8 +52,8 @@ type user struct {
 // AdjustProtection makes the protection of a gate keep its keys in the file that it names, if it does; it fits the
 // Protection of policyfile.Hooks, behind those that set an Observer. A file that cannot be opened makes the keys
 // unreachable, see idempotency.Config.WhenAway; Err has the reason. A file stays open until Close, also when no entry
-// names it any more. Gates that share a file have the room of the one that wants most, and none forgets earlier than
-// the strictest allows.
+// names it any more. After Close none is opened: nobody would close it, and its lock would keep the next process out.
+// Gates that share a file have the room of the one that wants most, and none forgets earlier than the strictest allows.
 func (f *Files) AdjustProtection(name string, p *inbound.Protection) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,8 +74,18 @@ func (f *Files) AdjustProtection(name string, p *inbound.Protection) {
 		f.open[path] = one
 	}
 	one.users[name] = user{c.MaxFile, c.Floor(), p.Observer}
-	one.open()
+	f.have(one)
 	p.Store = one
+}
+
+// have opens a file, unless it is too late. mu is held.
+func (f *Files) have(one *file) {
+	if f.closed {
+		err := ErrClosed
+		one.err.Store(&err)
+		return
+	}
+	one.open()
 }
 
 // open opens the file if it is not open, and gives it the settings of its users.
@@ -119,14 +130,14 @@ func (f *Files) Err() error {
 	var all []error
 	for _, path := range slices.Sorted(maps.Keys(f.open)) {
 		if one := f.open[path]; len(one.users) > 0 && one.store.Load() == nil {
-			one.open()
+			f.have(one)
 			all = append(all, *one.err.Load())
 		}
 	}
 	return errors.Join(all...)
 }
 
-// Close closes all files.
+// Close closes all files, for good: from then on they are away, with ErrClosed.
 func (f *Files) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +147,7 @@ func (f *Files) Close() error {
 			all = append(all, s.Close())
 		}
 	}
-	f.open = nil
+	f.open, f.closed = nil, true
 	return errors.Join(all...)
 }
 

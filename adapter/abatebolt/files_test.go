@@ -127,3 +127,30 @@ func TestAProtectionWithoutAFileIsLeftAlone(t *testing.T) {
 		t.Errorf("%+v", p.Store)
 	}
 }
+
+// A reload may come while the program ends. A file that it opened would stay open, and its lock with it.
+func TestAfterCloseNoFileIsOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys.db")
+	var files abatebolt.Files
+	before, after := inFile(path), inFile(path)
+	files.AdjustProtection("orders", &before)
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files.AdjustProtection("orders", &after)
+	if err := files.Err(); !errors.Is(err, abatebolt.ErrClosed) {
+		t.Errorf("it says %v", err)
+	}
+	for _, p := range []inbound.Protection{before, after} {
+		if _, err := p.Store.Begin(t.Context(), "key", fp, time.Minute); !errors.Is(err, abatebolt.ErrClosed) {
+			t.Errorf("a key is looked up: %v", err)
+		}
+	}
+	next, err := abatebolt.Open(path, abatebolt.Options{})
+	if err != nil {
+		t.Fatal("the next one does not get it:", err)
+	}
+	if err := errors.Join(next.Close(), files.Close()); err != nil {
+		t.Error(err)
+	}
+}

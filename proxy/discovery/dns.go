@@ -76,7 +76,11 @@ func (q *query) plain(err error) error {
 	case q.server == "" && d.Server == "":
 		return errors.New(d.Err)
 	}
-	return fmt.Errorf("%s (asked %s)", d.Err, cmp.Or(q.server, d.Server)) // the resolver knows nothing of ours
+	advice := ""
+	if d.IsNotFound {
+		advice = ": look at the name in upstreams and discovery of the policy file, or at the server that is asked"
+	}
+	return fmt.Errorf("%s (asked %s)%s", d.Err, cmp.Or(q.server, d.Server), advice) // the resolver knows nothing of ours
 }
 
 // maxAtOnce is how many targets of an SRV record are looked up at once: as many as a resolver's socket buffer bears.

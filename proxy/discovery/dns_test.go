@@ -245,7 +245,8 @@ func TestANameThatNeverResolvesSaysSo(t *testing.T) {
 	s := newNameServer(t, zone{})
 	w := watch(t, s.dns("nobody.test."))
 	<-w.First()
-	want := "DNS name nobody.test. has never been found: no such host (asked " + s.addr + ")"
+	want := "DNS name nobody.test. has never been found: no such host (asked " + s.addr +
+		"): look at the name in upstreams and discovery of the policy file, or at the server that is asked"
 	if got := w.Why(); got != want || w.List() != nil {
 		t.Errorf("%q, want %q", got, want)
 	}

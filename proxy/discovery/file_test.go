@@ -25,11 +25,12 @@ func TestAFileOfTargetsIsRead(t *testing.T) {
 }
 
 func TestEveryMistakeInAFileOfTargetsIsReported(t *testing.T) {
+	const noTargets = `it has no targets: write one at least, as in [{"targets": ["10.0.0.5:8080"]}]`
 	const notList = "it is not a list of {targets: [...], labels: {...}}: "
 	for _, row := range []struct{ text, want string }{
-		{"", "it has no targets"},
-		{"[]", "it has no targets"},
-		{"- targets: []\n", "it has no targets"},
+		{"", noTargets},
+		{"[]", noTargets},
+		{"- targets: []\n", noTargets},
 		{`[{"targets": ["10.0.0.2:80", "10.0`, notList},
 		{`{"targets": ["a:1"]}`, notList},
 		{`[{"target": ["a:1"]}]`, notList},

@@ -19,7 +19,7 @@ type group struct {
 }
 
 // errEmpty is a file without a target. It changes nothing: a file that is being replaced is empty for a moment.
-var errEmpty = errors.New("it has no targets")
+var errEmpty = errors.New(`it has no targets: write one at least, as in [{"targets": ["10.0.0.5:8080"]}]`)
 
 // Parse reads a file in the form of Prometheus' file_sd, JSON or YAML: a list of {targets, labels}. A target is
 // host:port. The labels zone and weight (1 to 1000) are those of its targets; others are left alone. A target that is

@@ -20,7 +20,7 @@ func unary(s *h2.Stream) {
 	}
 	s.WriteHead(200, answerFields, -1, false)
 	s.Write(data, false, core.NoDeadline)
-	s.WriteTrailer(answerTrailer)
+	s.WriteTrailer(answerTrailer, core.NoDeadline)
 }
 
 var (
@@ -62,7 +62,7 @@ func hop(to func() *h2.Conn) func(*h2.Stream) {
 			}
 			s.Write(p, false, in(patience))
 		}
-		s.WriteTrailer(up.Trailer())
+		s.WriteTrailer(up.Trailer(), core.NoDeadline)
 	}
 }
 

@@ -36,7 +36,7 @@
 //		...
 //		s.WriteHead(200, fields, -1, false)
 //		s.Write(data, false, until)
-//		s.WriteTrailer(trailer)            // sends all three, in one write
+//		s.WriteTrailer(trailer, until)     // sends all three, in one write
 //	})
 //	err := c.Serve(begun)                  // until the connection ends
 //

@@ -330,7 +330,7 @@ func TestStreamsFlowBothWaysAtOnce(t *testing.T) {
 			}
 			s.Flush()
 		}
-		s.WriteTrailer(to.Trailer())
+		s.WriteTrailer(to.Trailer(), in(patience))
 		both.Wait()
 		to.Close()
 	})

@@ -124,7 +124,7 @@ func FuzzServer(f *testing.F) {
 			s.WriteHead(200, h.Fields, -1, false)
 			for {
 				p, err := s.Next(in(patience))
-				if err == io.EOF && s.WriteTrailer(s.Trailer()) == nil || err != nil {
+				if err == io.EOF && s.WriteTrailer(s.Trailer(), in(patience)) == nil || err != nil {
 					return
 				}
 				s.Write(p, false, in(patience))

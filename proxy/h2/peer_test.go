@@ -120,7 +120,7 @@ func echo(s *h2.Stream) {
 	for {
 		p, err := s.Next(in(patience))
 		if err == io.EOF {
-			s.WriteTrailer(field("x-bytes", fmt.Sprint(n)))
+			s.WriteTrailer(field("x-bytes", fmt.Sprint(n)), core.NoDeadline)
 			return
 		}
 		if err != nil {

@@ -12,7 +12,7 @@ var errStalled = errors.New("the peer left the window closed for too long")
 // WriteHead writes the head of the answer, on the server's side; end if the answer has nothing else. A length of 0 or
 // more becomes its content-length. It goes out with what follows: see Flush.
 func (s *Stream) WriteHead(status int, fields []Field, length int64, end bool) error {
-	if err := s.beginBlock(!s.headSent); err != nil {
+	if err := s.beginBlock(!s.headSent, core.NoDeadline); err != nil {
 		return err
 	}
 	s.headSent = true
@@ -23,7 +23,7 @@ func (s *Stream) WriteHead(status int, fields []Field, length int64, end bool) e
 
 // Inform sends an informational head (100 to 199 but 101), at once, on the server's side.
 func (s *Stream) Inform(status int, fields []Field) error {
-	if err := s.beginBlock(!s.headSent); err != nil {
+	if err := s.beginBlock(!s.headSent, core.NoDeadline); err != nil {
 		return err
 	}
 	s.conn.out.answer(s.id, status, fields, -1, false)
@@ -31,12 +31,13 @@ func (s *Stream) Inform(status int, fields []Field) error {
 	return nil
 }
 
-// WriteTrailer writes the fields behind the content, and ends this side of the stream. Everything goes out.
-func (s *Stream) WriteTrailer(fields []Field) error {
+// WriteTrailer writes the fields behind the content, and ends this side of the stream. Everything goes out. It waits
+// while the peer takes nothing, until the time is up (ErrTimeUp): then the stream has not ended.
+func (s *Stream) WriteTrailer(fields []Field, until time.Duration) error {
 	if len(fields) == 0 {
 		return s.End()
 	}
-	if err := s.beginBlock(s.headSent); err != nil {
+	if err := s.beginBlock(s.headSent, until); err != nil {
 		return err
 	}
 	s.conn.out.trailer(s.id, fields)
@@ -48,11 +49,11 @@ func (s *Stream) WriteTrailer(fields []Field) error {
 func (s *Stream) End() error { return s.Write(nil, true, core.NoDeadline) }
 
 // beginBlock waits until a head or a trailer may be written. Unless that fails, it returns with mu held.
-func (s *Stream) beginBlock(inOrder bool) error {
+func (s *Stream) beginBlock(inOrder bool, until time.Duration) error {
 	s.conn.mu.Lock()
 	err := s.mayWrite(inOrder)
 	if err == nil {
-		err = s.awaitRoom(core.NoDeadline)
+		err = s.awaitRoom(until)
 	}
 	if err != nil {
 		s.conn.mu.Unlock()

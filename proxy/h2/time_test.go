@@ -321,6 +321,38 @@ func TestDeadlinesAreKept(t *testing.T) {
 	})
 }
 
+// A trailer waits for a peer that takes nothing no longer than its stream has.
+func TestATrailerKeepsItsDeadline(t *testing.T) {
+	var begun, full chan struct{}
+	virtual(t, &h2.Config{StallTimeout: time.Hour}, func(s *h2.Stream) {
+		if string(s.Head().Method) == "POST" { // the other has everything full that waits to be written
+			<-begun
+			for !s.Crowded() {
+				s.Inform(103, field("x-more", strings.Repeat("more", 1000)))
+				synctest.Wait()
+			}
+			close(full)
+			return
+		}
+		s.WriteHead(200, nil, -1, false)
+		close(begun)
+		<-full
+		began := core.Now()
+		err := s.WriteTrailer(field("x-end", "1"), began+time.Second)
+		if waited := core.Now() - began; err != h2.ErrTimeUp || waited != time.Second {
+			t.Errorf("waited %v, %v", waited, err)
+		}
+	}, func(r *raw, _ *h2.Conn, ended chan error) {
+		begun, full = make(chan struct{}), make(chan struct{})
+		r.WriteSettings()
+		r.request(1, true)
+		r.headers(3, true, r.fields(":method", "POST", ":scheme", "http", ":path", "/"))
+		time.Sleep(time.Minute)
+		r.Close()
+		<-ended
+	})
+}
+
 func TestDrainLosesNothing(t *testing.T) {
 	var finish chan struct{}
 	virtual(t, nil, func(s *h2.Stream) {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -172,7 +171,9 @@ func (c *childProcess) at(p point) {
 	}
 	if !c.Hold {
 		<-time.NewTimer(c.Linger).C
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Kill()
+		}
 		select {}
 	}
 	c.say("at", p)

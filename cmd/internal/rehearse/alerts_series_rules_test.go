@@ -401,7 +401,7 @@ func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
 // Before the thresholds were metrics, 200 services were 1,631 rules of 1.24 MB, and no ConfigMap held them.
 func TestRulesForTwoHundredServicesFitAndPromtoolAcceptsThem(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
-	const named = "examples/200-services.yaml"
+	const named = "200-services.yaml"
 	const command = "go run ./cmd/abate export prometheus-rules --for " + named + " | promtool check rules /dev/stdin"
 	page, err := os.ReadFile(filepath.Join(root, "deploy", "prometheus", "README.md"))
 	if err != nil || !strings.Contains(string(page), command) {
