@@ -268,6 +268,9 @@ func endless(c *client, piece string) <-chan struct{} {
 }
 
 func TestAnswerBeforeTheRequestHasBeenSent(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	chunk := "2000\r\n" + strings.Repeat("a", 0x2000) + "\r\n"
 	for _, c := range []struct {
 		name, head, piece string

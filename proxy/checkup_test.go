@@ -71,6 +71,9 @@ func calls(s *server) (n int) {
 }
 
 func TestAnEndpointThatSaysNoGetsNoCalls(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	var well atomic.Bool
 	always := new(atomic.Bool)
 	always.Store(true)
@@ -110,6 +113,9 @@ func TestAnEndpointThatSaysNoGetsNoCalls(t *testing.T) {
 // Nobody is told of a service that is well, nor of one that the policy file has no more: what is known of that one
 // does not change again.
 func TestAServiceWithoutAnEndpointThatIsWellIsShown(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	var well atomic.Bool
 	bad := wellOrNot(t, &well)
 	const shown, check = `abate_proxy_endpoints_none_well{service="s"} 1`, "healthCheck: {kind: http, path: /healthz, "
@@ -147,6 +153,9 @@ func TestAServiceThatIsNotFoundIsShownWhileTheFileHasIt(t *testing.T) {
 }
 
 func TestHealthOverGRPC(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	health := grpchealth.NewServer()
 	health.SetServingStatus("pay.Pay", grpc_health_v1.HealthCheckResponse_SERVING)
 	with, without := grpc.NewServer(), grpc.NewServer()
@@ -173,6 +182,9 @@ func TestHealthOverGRPC(t *testing.T) {
 }
 
 func TestAHealthCheckOverTCP(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	good := upstream(t, func(c net.Conn, _ string) { fmt.Fprint(c, ok("hello")) })
 	gone := listen(t)
 	url := "http://" + gone.Addr().String()
@@ -186,6 +198,9 @@ func TestAHealthCheckOverTCP(t *testing.T) {
 
 // A question without an answer does not hold up the end of the proxy.
 func TestHangingQuestionsEndWithTheProxy(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	asked := make(chan struct{}, 16)
 	silent := rawUpstream(t, func(c net.Conn, _ int) {
 		_, _ = c.Read(make([]byte, 1024))

@@ -12,6 +12,9 @@ import (
 // closes its connection without an answer, as one does that is replaced. Other endpoints are well, so no call fails,
 // however slow the machine makes them look.
 func TestACallIsTriedElsewhereWhenItsConnectionIsCut(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	const clients, calls = 4, 1500
 	var urls []string
 	var asked, cut atomic.Int64

@@ -8,6 +8,9 @@ import (
 // Whatever a client says of its attempts, it gets no more than the bound; and what cannot be read, or is said of none,
 // costs it nothing.
 func TestNobodyGetsMoreByWhatHeSaysOfHisAttempts(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	const calls, reserve = 60, 5
 	for _, field := range []string{"X-Envoy-Attempt-Count", "Grpc-Previous-Rpc-Attempts", "Amz-Sdk-Request",
 		"X-Stainless-Retry-Count", "X-Retry-Attempty", "X-Number-Of-Retry-Attempts"} {

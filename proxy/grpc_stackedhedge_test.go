@@ -75,6 +75,9 @@ func TestAHedgeOfALibraryIsAnExtraAttemptToTheProxyToo(t *testing.T) {
 
 // However attempts are stacked, all of them together stay within the bound.
 func TestHedgesAndRetriesOfALibraryOverThoseOfTheProxyStayWithinTheBound(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	const calls = 100
 	for name, fail := range map[string]func(c *rpc) error{
 		"refused": func(*rpc) error { return grpcstatus.Error(codes.Unavailable, "down") },

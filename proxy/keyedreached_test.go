@@ -92,6 +92,9 @@ func TestAKeyIsLetGoOnlyIfTheTryDidNotReachTheService(t *testing.T) {
 // Shutdown does not forget those whose clients have left: what they asked for is done, and after the restart their next
 // try finds the answer.
 func TestARunWhoseClientHasLeftOutlivesAShutdown(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for name, leave := range map[string]func(t *testing.T, r *running, came chan struct{}){
 		"HTTP/1": func(t *testing.T, r *running, came chan struct{}) {
 			c := r.dial()

@@ -56,6 +56,9 @@ func TestAProxyThatLeavesServesAndAsksClientsToGo(t *testing.T) {
 
 // TestAProxyThatLeavesEndsConnectionsOfHTTP2 between two requests, and those that are made meanwhile after a second.
 func TestAProxyThatLeavesEndsConnectionsOfHTTP2(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for name, c := range leavers {
 		t.Run(name, func(t *testing.T) {
 			r := c.start(t, newMember(t, "a").url)

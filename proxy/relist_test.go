@@ -8,6 +8,9 @@ import (
 
 // A service that leaves the file, or stays without upstreams, has served the requests that were on their way to it.
 func TestARequestFindsItsServiceWhenAReloadRenamesIt(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	s := echo(t)
 	files := []string{
 		"services: {s: {upstreams: [\"" + s.url + "\"], routes: [{path: /}]}}\n",

@@ -267,6 +267,9 @@ func (s *server) forgetRequests() {
 
 // Whatever has a client that waits go has one go that rests, and the next request of one that stays is answered.
 func TestAClientThatRestsIsServedLikeAnyOther(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	s := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("ok")) })
 	resting := func(r *running, n int) {
 		t.Helper()

@@ -142,6 +142,9 @@ func newTally(t testing.TB, http2 bool) *tally {
 // hears nothing. When the connections that were there have lived out their lives, the new backends have at least 80 %
 // of their share. How long that takes is package spread's test, in virtual time; here lives are short.
 func TestBackendsBehindABalancerOfConnectionsThatAreAddedGetTheirShare(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for _, scheme := range []string{"h2c", "http"} {
 		t.Run(scheme, func(t *testing.T) {
 			b := newTCPBalancer(t)

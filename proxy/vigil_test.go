@@ -13,6 +13,9 @@ import (
 // A call that has failed while nothing but failures is known waits for a sign of life. If none comes its client gets
 // the service's own answer, which is kept for it, also if it is longer than what was read with its head.
 func TestACallThatWaitsForASignOfLifeEndsWithIt(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	long := strings.Repeat("out of order ", 20_000)
 	for _, hedge := range []string{"", "hedge: {delay: 900ms}"} {
 		for _, comes := range []bool{true, false} {
