@@ -204,14 +204,15 @@ func TestANameIsLookedUpAgainWhenItsTTLIsOver(t *testing.T) {
 
 // TestWhatWasKnownIsKeptWhenDNSFails and is said once, in one sentence; and that it is well again.
 func TestWhatWasKnownIsKeptWhenDNSFails(t *testing.T) {
+	const advice = ": look at the name in upstreams and discovery of the policy file, or at the server that is asked"
 	for _, row := range []struct {
-		name, want string
-		fail       func(*nameServer)
+		name, want, advice string
+		fail               func(*nameServer)
 	}{
-		{"no such name", "no such host", func(s *nameServer) { s.zone = zone{} }},
-		{"an empty answer", "no such host", func(s *nameServer) { s.zone["orders.test. TypeA"] = ip4() }},
-		{"the server's failure", "server misbehaving", func(s *nameServer) { s.fail = dnsmessage.RCodeServerFailure }},
-		{"a refusal", "server misbehaving", func(s *nameServer) { s.fail = dnsmessage.RCodeRefused }},
+		{"no such name", "no such host", advice, func(s *nameServer) { s.zone = zone{} }},
+		{"an empty answer", "no such host", advice, func(s *nameServer) { s.zone["orders.test. TypeA"] = ip4() }},
+		{"the server's failure", "server misbehaving", "", func(s *nameServer) { s.fail = dnsmessage.RCodeServerFailure }},
+		{"a refusal", "server misbehaving", "", func(s *nameServer) { s.fail = dnsmessage.RCodeRefused }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -224,7 +225,8 @@ func TestWhatWasKnownIsKeptWhenDNSFails(t *testing.T) {
 			becomes(t, w, "10.0.0.1:8080 10.0.0.2:8080")
 			s.set(row.fail)
 			problem := fails(t, w)
-			want := "DNS name orders.test.: " + row.want + " (asked " + s.addr + "); the 2 endpoints of the last answer are kept"
+			want := "DNS name orders.test.: " + row.want + " (asked " + s.addr + ")" + row.advice +
+				"; the 2 endpoints of the last answer are kept"
 			if problem != want || addrs(w.List()) != "10.0.0.1:8080 10.0.0.2:8080" {
 				t.Errorf("%q, want %q; the list is %v", problem, want, w.List())
 			}
