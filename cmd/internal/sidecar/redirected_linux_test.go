@@ -248,7 +248,9 @@ func TestPortThatAReloadBringsIsNotRedirectedAndSaid(t *testing.T) {
 	p := launch(t, file, "--redirected", "127.0.0.1:0")
 	const says = "calls there go past the proxy unless the firewall redirects them"
 	rename(t, file, one+"  same: {upstreams: [\"http://127.0.0.2:8081\"]}\n")
-	clitest.Eventually(t, "the first reload", func() bool { return strings.Contains(p.log.String(), "policy file loaded") })
+	clitest.Eventually(t, "the first reload", func() bool {
+		return strings.Contains(p.log.String(), "policy file loaded")
+	})
 	rename(t, file, one+"  two: {upstreams: [\"http://127.0.0.1:8082\", \"http://127.0.0.1:8083\"]}\n")
 	clitest.Eventually(t, "the new ports are said", func() bool {
 		return strings.Contains(p.log.String(), says) && strings.Contains(p.log.String(), `ports="[8082 8083]"`)
