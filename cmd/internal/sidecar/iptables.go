@@ -131,8 +131,8 @@ func (f *proxyFlags) unredirected(known []int) []int {
 	}
 	added := slices.DeleteFunc(portsOf(file), func(port int) bool { return slices.Contains(known, port) })
 	if len(added) > 0 {
-		slog.Warn("services have ports that they had not at the start: calls there go past the proxy unless the firewall "+
-			"redirects them; make its rules anew (--print-iptables)", "ports", added)
+		slog.Warn("services have ports that they had not at the start: calls there go past the proxy unless the "+
+			"firewall redirects them; make its rules anew (--print-iptables)", "ports", added)
 	}
 	return added
 }
