@@ -1,17 +1,21 @@
 package sidecar
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/abate-go/abate/cmd/internal/cli"
 	base "github.com/abate-go/abate/internal/upstream"
 	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy"
 )
 
 // mostPorts is how many ports one rule with multiport may have.
@@ -99,4 +103,36 @@ func (f *proxyFlags) printIPTables(stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, line)
 	}
 	return 0
+}
+
+// watchPorts says of each port that services have had only since a reload that rules which were made before do not
+// redirect what is sent there: such calls go past the proxy, and nobody else would know. It ends with ctx.
+func (f *proxyFlags) watchPorts(ctx context.Context, p *proxy.Proxy, known []int) {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for hash := ""; ; {
+		if now := p.Policies().Status().Hash; now != hash {
+			hash = now
+			known = append(known, f.unredirected(known)...)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// unredirected returns the ports of the policy file that are not known yet, and says so.
+func (f *proxyFlags) unredirected(known []int) []int {
+	file, err := cli.PolicyFile(f.config.Policy)
+	if err != nil {
+		return nil // who reloads it has said so
+	}
+	added := slices.DeleteFunc(portsOf(file), func(port int) bool { return slices.Contains(known, port) })
+	if len(added) > 0 {
+		slog.Warn("services have ports that they had not at the start: calls there go past the proxy unless the "+
+			"firewall redirects them; make its rules anew (--print-iptables)", "ports", added)
+	}
+	return added
 }

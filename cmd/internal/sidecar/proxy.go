@@ -269,6 +269,9 @@ func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.
 	f.greet(p, l, redirected, admin, stdout)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
+	if file, err := cli.PolicyFile(f.config.Policy); err == nil && redirected != nil {
+		go f.watchPorts(watching, p, portsOf(file))
+	}
 	go func() { _ = p.Watch(watching) }() // ends with watching
 	for {
 		select {

@@ -43,7 +43,7 @@ type process struct {
 	done          chan struct{}
 }
 
-var greeted = regexp.MustCompile(`^listening on (\S+), admin on ((?:https?://|unix:)\S+)$`)
+var greeted = regexp.MustCompile(`^listening on (\S+),(?: redirected \w+ on \S+,)? admin on ((?:https?://|unix:)\S+)$`)
 
 // launch starts the command on free ports and waits until it listens. It is killed when the test ends.
 func launch(t *testing.T, policy string, flags ...string) *process {

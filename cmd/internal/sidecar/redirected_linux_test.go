@@ -238,3 +238,24 @@ func TestRulesRedirectThePortsOfTheServices(t *testing.T) {
 		t.Errorf("without services: %d %s", code, &errs)
 	}
 }
+
+// The rules of a firewall know the ports that there were when they were made. A reload that brings another one says so:
+// calls there go past the proxy, and nobody else would know.
+func TestPortThatAReloadBringsIsNotRedirectedAndSaid(t *testing.T) {
+	t.Parallel()
+	const one = "services:\n  one: {upstreams: [\"http://127.0.0.1:8081\"]}\n"
+	file := clitest.Put(t, "policy.yaml", one)
+	p := launch(t, file, "--redirected", "127.0.0.1:0")
+	const says = "calls there go past the proxy unless the firewall redirects them"
+	rename(t, file, one+"  same: {upstreams: [\"http://127.0.0.2:8081\"]}\n")
+	clitest.Eventually(t, "the first reload", func() bool {
+		return strings.Contains(p.log.String(), "policy file loaded")
+	})
+	rename(t, file, one+"  two: {upstreams: [\"http://127.0.0.1:8082\", \"http://127.0.0.1:8083\"]}\n")
+	clitest.Eventually(t, "the new ports are said", func() bool {
+		return strings.Contains(p.log.String(), says) && strings.Contains(p.log.String(), `ports="[8082 8083]"`)
+	})
+	if n := strings.Count(p.log.String(), says); n != 1 {
+		t.Errorf("said %d times:\n%s", n, p.log.String())
+	}
+}
