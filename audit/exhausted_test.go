@@ -13,6 +13,9 @@ import (
 
 // Wherever a search for changes stops, what it has found by then makes nothing worse, and what is said of it is true.
 func TestAFixThatStopsBeforeItsEndKeepsItsPromisesAndSaysSo(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	trees, err := filepath.Glob("testdata/fixes/*")
 	if err != nil || len(trees) == 0 {
 		t.Fatal(trees, err)
@@ -50,6 +53,9 @@ func TestAFixThatStopsBeforeItsEndKeepsItsPromisesAndSaysSo(t *testing.T) {
 // Services that all call those behind them make a graph in which each try of a number takes as long as thousands in
 // another one. What is counted is what it takes.
 func TestAFixOfADenseGraphEndsWithinACountedNumberOfSteps(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	var b strings.Builder
 	b.WriteString("calls:\n")
 	for i := range 40 {

@@ -10,6 +10,9 @@ import (
 
 // An outage of a large system, of which each run takes long, is played less often where that makes no difference.
 func TestLongRunsThatAllRecoverAreFive(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	files := []importer.File{{Name: "calls.yaml", Data: []byte(`calls:
 - {from: a, to: b, layers: [{kind: client, perTry: 500ms, repeats: [{on: ["503"], tries: 2}]}]}
 `)}}

@@ -77,6 +77,9 @@ func TestOneClientOfHTTP2DoesNotTakeTheDescriptorsOfOthers(t *testing.T) {
 
 // TestClientsOfHTTP2AndGRPCAreServedBesideIdleOnes: 300 idle clients where 120 files may be open, of either protocol.
 func TestClientsOfHTTP2AndGRPCAreServedBesideIdleOnes(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	s := serveGRPC(t, repeatAll)
 	web := h2c.serve(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "good") })
 	r := startSmall(t, strings.Replace(quickAndSlow(web, s.url), "slow:", "rpc:", 1), 0)

@@ -41,6 +41,9 @@ func margin(t *testing.T, v *sim.VariantResult, dimension string) sim.Margin {
 // quarter. At its full size the cliff of this storm is between 3.9 and 4.4 times the load; a hundredth of it has more
 // chance in it.
 func TestTheCliffIsWhereTheTheoryPutsIt(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for _, c := range []struct {
 		capacity int
 		stands   bool

@@ -74,6 +74,9 @@ func TestTheSameSeedsMakeTheIntervalNarrow(t *testing.T) {
 
 // The interval is that of Student: known quantiles, from one degree of freedom on.
 func TestTheIntervalIsStudents(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	quantiles := map[int]float64{1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 29: 2.045}
 	s := read(t, storm, "variants: {first: "+plain+", naive: "+naive+"}")
 	var alone []*sim.Result // of each seed

@@ -147,6 +147,9 @@ func TestTheMarginIsThatOfWhatIsExpected(t *testing.T) {
 }
 
 func TestTheLoadHasAUnit(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for name, c := range map[string]struct{ clients, unit, text string }{
 		"users": {"f: {users: 300, think: exponential 1s, instances: 300, patience: 2s, calls: [s]}",
 			"users", " users"},

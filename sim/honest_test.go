@@ -38,6 +38,9 @@ func TestMapAgreesWithMargin(t *testing.T) {
 }
 
 func TestAdviceDoesNotThrowRequestsAway(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	s := read(t, "duration: 30s", "clients: {w: {rate: 50, calls: [db]}}",
 		"services: {db: {workers: 100, serviceTime: '50% 50ms, 50% 150ms'}}",
 		"expect: ['latency(p99) < 90ms']", "variants: {v: {policy: {defaults: {"+bare+", attemptTimeout: 200ms}}}}")

@@ -91,6 +91,9 @@ func rare(t testing.TB, s *scenario.Scenario, text string, o sim.Options) (*sim.
 }
 
 func TestSplittingIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	s := birthAndDeath{rate: 5, mean: 0.1, workers: 1, length: 10, queue: 12}.scenario(t)
 	one, err := rare(t, s, "queue(a) <= 11", sim.Options{Seed: 7, Runs: 40, Parallel: 1})
 	if err != nil {

@@ -63,6 +63,9 @@ func written(t *testing.T, r *sim.Result) string {
 }
 
 func TestShardsMergeToTheSameBytes(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	s := read(t, sharded)
 	for name, o := range map[string]sim.Options{
 		"until everything is decided": {}, "exactly": {Runs: 9, Exactly: true, Seed: 7},

@@ -183,6 +183,9 @@ func newTrouble(seed uint64, reuse bool) *trouble {
 // one user's request never comes to more than three at the end of the chain, although requests, answers and connections
 // get lost.
 func TestWhateverGoesWrongTheLeafSeesThreeAttempts(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for name, reuse := range map[string]bool{"new connections": false, "kept-alive connections": true} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[int]int{}

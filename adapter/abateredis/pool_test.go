@@ -15,7 +15,7 @@ import (
 
 // A simulated fleet shares its budget as one with a Redis does.
 func TestTheScriptOfTheBudgetAndItsPoolAgree(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range seeds() {
 		random := rand.New(rand.NewPCG(seed, 1))
 		l := newLedger(t, 10*time.Second)
 		begin, pool := l.now, budget.Pool{}
@@ -50,7 +50,7 @@ func TestTheScriptOfTheBudgetAndItsPoolAgree(t *testing.T) {
 
 // A simulated fleet shares a rate limit as one with a Redis does.
 func TestTheScriptOfTheLimitAndItsPoolAgree(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range seeds() {
 		random := rand.New(rand.NewPCG(seed, 2))
 		l := newLedger(t, time.Second)
 		limit := ratelimit.NewTerms(ratelimit.Config{
@@ -83,4 +83,12 @@ func TestTheScriptOfTheLimitAndItsPoolAgree(t *testing.T) {
 			}
 		}
 	}
+}
+
+// seeds is how many random histories are played.
+func seeds() uint64 {
+	if testing.Short() {
+		return 5
+	}
+	return 20
 }

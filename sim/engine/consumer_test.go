@@ -155,6 +155,9 @@ func TestMeasuresOfSeveralConsumersAddUp(t *testing.T) {
 
 // Every consumer keeps its books: what was written is handled, given up or left, whatever happens. See books_test.go.
 func TestConsumersLoseNothing(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for i, fault := range []string{refusing, "{outage: stock, at: 5s, for: 4s}",
 		"{errors: stock, at: 5s, for: 4s, rate: 60%}", "{slowdown: stock, at: 5s, for: 4s, factor: 40}",
 		"{restart: stock, at: 5s, for: 1s}", "{surge: orders, at: 5s, for: 4s, factor: 3}",

@@ -146,6 +146,9 @@ func TestADeviceIsWrittenToAndNotReplaced(t *testing.T) {
 // A disk that is full, or a process that is killed, meets the new file and not the old one. Here it is a limit of the
 // shell, above which the kernel takes no byte more.
 func TestAWriteThatFailsHalfWayLeavesTheOldFile(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	folder, program := t.TempDir(), clitest.Built(t, "abate")
 	policy, out := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(folder, "rules.yaml")
 	if err := os.WriteFile(policy, []byte(smallPolicy), 0o600); err != nil {
