@@ -49,6 +49,10 @@ func TestOneClientOfHTTP2DoesNotTakeTheDescriptorsOfOthers(t *testing.T) {
 	for range 200 {
 		go func() {
 			resp, err := c.Get("http://" + r.addr + "/")
+			// On a machine that stands still a new connection may make room for others before it is used.
+			for n := 0; n < 20 && err != nil && strings.Contains(err.Error(), "could not be established"); n++ {
+				resp, err = c.Get("http://" + r.addr + "/")
+			}
 			if err == nil {
 				if resp.Body.Close(); resp.StatusCode != 200 {
 					err = fmt.Errorf("got %s", resp.Status)
