@@ -113,7 +113,7 @@ func (r *run) proved(l loudest, path bool) {
 	if i, ok := r.g.index[l.b.Service]; ok {
 		one.At = r.g.services[i].At
 	}
-	way, mild, guess := "", false, ""
+	way, mild, guess, sooner := "", false, "", ""
 	if path {
 		hops := r.amplified.Path(l.b, l.r, false)
 		var cause *topology.Layer
@@ -137,6 +137,7 @@ func (r *run) proved(l loudest, path bool) {
 			if one.At = cause.At; by != nil {
 				one.At = where(by, cause)
 			}
+			sooner = untilBreaker(cause, n)
 			one.Subject = fmt.Sprintf("tries of %s on the way to %s", name(cause), l.b.Service)
 			one.Fix = fewer(hops, cause, n)
 		}
@@ -153,7 +154,8 @@ func (r *run) proved(l loudest, path bool) {
 			one.Severity = Warning // one request can, and an outage cannot
 		}
 	}
-	if mild || l.b.unsent() {
+	one.Message += sooner
+	if mild || sooner != "" || l.b.unsent() {
 		one.Severity = Warning
 	}
 	r.report(one)
