@@ -8,10 +8,12 @@ import (
 	"github.com/abate-go/abate/topology"
 )
 
-// refusals are the exceptions that resilience4j's breaker throws when it is open: its own, and those that it extends.
+// refusals are the exceptions that resilience4j's breaker throws when it is open: its own, and those that it
+// extends.
 var refusals = []string{"CallNotPermittedException", "RuntimeException", "Exception", "Throwable"}
 
-// heedsBreaker reports whether the retries of a layer end when its breaker refuses a try, so that nothing sleeps in vain.
+// heedsBreaker reports whether the retries of a layer end when its breaker refuses a try, so that nothing sleeps in
+// vain.
 func heedsBreaker(l *topology.Layer) bool {
 	switch l.Product {
 	case "dapr": // it takes the refusal for an error that stays
@@ -32,5 +34,6 @@ func untilBreaker(l *topology.Layer, n int) string {
 	if !known || row < 1 || row >= n || !l.Breaker.InsideRetry.Or(false) || !heedsBreaker(l) {
 		return ""
 	}
-	return fmt.Sprintf(", unless its breaker sees %s in a row, which ends the tries", plural(row, "failure", "failures"))
+	return fmt.Sprintf(", unless its breaker sees %s in a row, which ends the tries", plural(row, "failure",
+		"failures"))
 }
