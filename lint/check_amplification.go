@@ -146,15 +146,15 @@ func (r *run) proved(l loudest, path bool) {
 	if guess != "" {
 		may = "may become, if it makes every call whose address a variable holds,"
 	}
-	one.Message = fmt.Sprintf("one request %s %s %s%s at %s while that %s%s%s; the limit is %s", l.r.at(), may,
-		upTo(l.r.Proved), r.beyond(l), l.b.Service, fails(l.b.Outcomes), way, guess, number(r.o.MaxAmplification))
+	one.Message = fmt.Sprintf("one request %s %s %s%s at %s while that %s%s%s%s; the limit is %s", l.r.at(), may,
+		upTo(l.r.Proved), r.beyond(l), l.b.Service, fails(l.b.Outcomes), way, guess, sooner,
+		number(r.o.MaxAmplification))
 	if l.r.Mean < l.r.Proved/1.5 {
 		one.Message += fmt.Sprintf(" (the budgets keep the average to %s)", number(l.r.Mean))
 		if l.r.Mean <= r.o.MaxAmplification {
 			one.Severity = Warning // one request can, and an outage cannot
 		}
 	}
-	one.Message += sooner
 	if mild || sooner != "" || l.b.unsent() {
 		one.Severity = Warning
 	}

@@ -34,6 +34,6 @@ func untilBreaker(l *topology.Layer, n int) string {
 	if !known || row < 1 || row >= n || !l.Breaker.InsideRetry.Or(false) || !heedsBreaker(l) {
 		return ""
 	}
-	return fmt.Sprintf(", unless its breaker sees %s in a row, which ends the tries", plural(row, "failure",
-		"failures"))
+	many := plural(row, "failure", "failures")
+	return fmt.Sprintf(", unless its breaker sees %s in a row, which ends the tries", many)
 }
