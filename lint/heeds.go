@@ -27,8 +27,8 @@ func heedsBreaker(l *topology.Layer) bool {
 	return false
 }
 
-// untilBreaker says of a layer of n tries that its breaker ends them sooner where every try fails. Where some succeed in
-// between, of this or of other calls, it does not open.
+// untilBreaker says of a layer of n tries that its breaker ends them sooner where every try fails. Where some succeed
+// in between, of this or of other calls, it does not open.
 func untilBreaker(l *topology.Layer, n int) string {
 	row, known := l.Breaker.Consecutive.Get()
 	if !known || row < 1 || row >= n || !l.Breaker.InsideRetry.Or(false) || !heedsBreaker(l) {
