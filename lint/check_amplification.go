@@ -113,7 +113,7 @@ func (r *run) proved(l loudest, path bool) {
 	if i, ok := r.g.index[l.b.Service]; ok {
 		one.At = r.g.services[i].At
 	}
-	way, mild, guess := "", false, ""
+	way, mild, guess, sooner := "", false, "", ""
 	if path {
 		hops := r.amplified.Path(l.b, l.r, false)
 		var cause *topology.Layer
@@ -137,6 +137,7 @@ func (r *run) proved(l loudest, path bool) {
 			if one.At = cause.At; by != nil {
 				one.At = where(by, cause)
 			}
+			sooner = untilBreaker(cause, n)
 			one.Subject = fmt.Sprintf("tries of %s on the way to %s", name(cause), l.b.Service)
 			one.Fix = fewer(hops, cause, n)
 		}
@@ -145,15 +146,16 @@ func (r *run) proved(l loudest, path bool) {
 	if guess != "" {
 		may = "may become, if it makes every call whose address a variable holds,"
 	}
-	one.Message = fmt.Sprintf("one request %s %s %s%s at %s while that %s%s%s; the limit is %s", l.r.at(), may,
-		upTo(l.r.Proved), r.beyond(l), l.b.Service, fails(l.b.Outcomes), way, guess, number(r.o.MaxAmplification))
+	one.Message = fmt.Sprintf("one request %s %s %s%s at %s while that %s%s%s%s; the limit is %s", l.r.at(), may,
+		upTo(l.r.Proved), r.beyond(l), l.b.Service, fails(l.b.Outcomes), way, guess, sooner,
+		number(r.o.MaxAmplification))
 	if l.r.Mean < l.r.Proved/1.5 {
 		one.Message += fmt.Sprintf(" (the budgets keep the average to %s)", number(l.r.Mean))
 		if l.r.Mean <= r.o.MaxAmplification {
 			one.Severity = Warning // one request can, and an outage cannot
 		}
 	}
-	if mild || l.b.unsent() {
+	if mild || sooner != "" || l.b.unsent() {
 		one.Severity = Warning
 	}
 	r.report(one)

@@ -210,6 +210,8 @@ func (r *run) unlimited() {
 				l.PerTry), "no program on the way sets a limit of its own in code")}
 		if l.Overall.Origin == topology.Written { // somebody decided on no limit, and may have had a stream in mind
 			one.Severity = Note
+		} else if l.Kind == topology.Gateway { // one program leaves it out, for each of its routes
+			one.cause = fmt.Sprint(e.from, l.Product, l.Overall.Why)
 		}
 		r.report(one)
 	}

@@ -98,7 +98,7 @@ func (r *run) breaker(e *edge, l *topology.Layer) {
 	}
 	open := b.OpenFor.Or(0)
 	by, n := mostTries(l, topology.AllMethods, anything)
-	if by == nil || open == 0 || !b.InsideRetry.Or(false) || n > maxPlayed {
+	if by == nil || open == 0 || !b.InsideRetry.Or(false) || n > maxPlayed || heedsBreaker(l) {
 		return
 	}
 	total := time.Duration(0)

@@ -20,9 +20,11 @@ func (r *run) implicit(e *edge, l *topology.Layer) {
 			triesText(n), by.Tries.Why),
 		Fix:         fixAt("write the number down, or write that there are no retries", l, e.call.To),
 		Assumptions: assumptions(l, by.Tries)}
+	one.cause = l.Kind.String() + by.Tries.Why + triesText(n) + one.Fix // one default, however many calls it is for
 	total, loud := r.loud[l]
 	switch {
 	case loud:
+		one.cause = ""
 		one.Severity, one.Effect = Warning, total
 		one.Message += fmt.Sprintf("; it is part of a path that comes to %s", number(total))
 	case idle(e):
@@ -44,7 +46,7 @@ func (r *run) endless(e *edge, l *topology.Layer) {
 		end = "until a limit that could not be read"
 	}
 	r.report(Finding{Rule: "F108", At: where(by, l), Subject: subject(e, l, "tries"), Effect: float64(n),
-		Message:     fmt.Sprintf("%s retries calls of %s without a count, %s", name(l), e.call.To, end),
+		Message:     fmt.Sprintf("%s retries calls of %s without a count, %s", name(l), e.call.To, end) + untilBreaker(l, n),
 		Fix:         fixAt("set a number of tries, 3 for example", l, e.call.To),
 		Assumptions: assumptions(l, by.Tries)})
 }
@@ -97,9 +99,11 @@ func (r *run) slow(e *edge, l *topology.Layer) {
 		if limit.Origin == topology.Default { // one cause, however many places leave it out
 			cause = l.Kind.String() + limit.Why + d.String()
 		}
+		_, n := mostTries(l, topology.AllMethods, is(topology.Hang))
 		r.report(Finding{Rule: "F206", At: place(limit, l), cause: cause, Subject: subject(e, l, "longest time"),
-			Effect:      d.Seconds(),
-			Message:     fmt.Sprintf("%s keeps a caller waiting for up to %v while %s hangs", name(l), d, e.call.To),
+			Effect: d.Seconds(),
+			Message: fmt.Sprintf("%s keeps a caller waiting for up to %v while %s hangs", name(l), d, e.call.To) +
+				untilBreaker(l, n),
 			Fix:         "lower the limit of a try, or the number of tries, until the whole takes less than its callers wait",
 			Assumptions: assumptions(l, l.PerTry, l.Overall)})
 	}
@@ -250,7 +254,7 @@ func (r *run) twice(e *edge, l *topology.Layer, other bool) {
 	}
 	one := Finding{Rule: "F301", At: listed(by, l), Subject: subject(e, l, "unsafe methods"), Effect: float64(n),
 		Message: fmt.Sprintf("%s %s %s to %s again (%s) after %s, by when the request may have been carried out",
-			name(l), sends, what, e.call.To, triesText(n), word(by, mayHaveRun)),
+			name(l), sends, what, e.call.To, triesText(n), word(by, mayHaveRun)) + untilBreaker(l, n),
 		Fix:         "retry safe methods only, or give the requests an idempotency key and say so (keyed: true)",
 		Assumptions: assumptions(l, by.Tries)}
 	if e.call.Unsafe.IsZero() {

@@ -276,6 +276,26 @@ func TestWhatIsQuotedInATextForPeopleIsNoConfiguration(t *testing.T) {
 	}
 }
 
+func TestAJobOfNomadThatHoldsAConfigurationIsNotNginx(t *testing.T) {
+	const conf = "server {\n  listen 80;\n  location / {\n    proxy_pass http://a:1;\n  }\n}\n"
+	for text, want := range map[string]bool{
+		"job web {\n  datacenters = [\"dc1\"]\n  template {\n    data = <<EOF\n" + conf + "EOF\n  }\n}\n": false,
+		"# The web.\n\njob \"web\" {\n  type = \"service\"\n  data = <<EOF\n" + conf + "EOF\n}\n":         false,
+		"locals {\n  conf = <<EOF\n" + conf + "EOF\n}\n":                                                  false,
+		"resource \"aws_instance\" \"web\" {\n  user_data = <<EOF\n" + conf + "EOF\n}\n":                  false,
+		"upstream a {\n  server a:1;\n}\n" + conf:                                                         true,
+		"events {\n}\nhttp {\n  map $a $b {\n    default 1;\n  }\n" + conf + "}\n":                        true,
+		"init_by_lua_block {\n  x = 1\n}\n" + conf:                                                        true,
+		"map $a $b {\n  x = 1;\n}\n" + conf:                                                               true,
+		"server {\n  listen 80;\n  content_by_lua_block {\n    x = 1\n  }\n  location / {\n  }\n}\n":      true,
+		"geo $a {\n  default 1;\n}\n# a = b\n" + conf:                                                     true,
+	} {
+		if got := nginx.Recognise(source.Document{File: "f", Data: []byte(text)}); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
 // As in the template of a router that many clusters have.
 func TestNamesOfATemplateAreNobody(t *testing.T) {
 	f := read(t, old(), "x.conf.template", "{{/* one\n line; and { another\n*/}}\nserver { location / { proxy_pass "+

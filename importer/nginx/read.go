@@ -24,11 +24,22 @@ var (
 		`(proxy|grpc|fastcgi|uwsgi|scgi)_[a-z_]+)\s+` + arguments + `;`)
 	snippet = regexp.MustCompile(`(?m)^\s*(proxy|grpc|fastcgi|uwsgi|scgi)_(pass|next_upstream\w*|\w+_timeout)\s+` +
 		arguments + `;`)
+	// hcl is a file that begins with a block of HCL: job "web" {. A job of Nomad holds configurations of others in texts.
+	hcl      = regexp.MustCompile(`\A(?:\s*(?:(?:#|//).*)?\n)*\s*(\w+)(?:[ \t]+"?[\w.-]+"?){0,2}[ \t]*\{[ \t]*\n`)
+	assigned = regexp.MustCompile(`(?m)^[ \t]*\w+[ \t]*=[ \t]*[^;\n]+$`)
+	ownWord  = regexp.MustCompile(`^(http|server|stream|events|mail|upstream|location|map|geo|types|split_clients|match|` +
+		`if|\w+_block)$`)
 )
+
+// ofHCL reports whether a document is of Terraform, Nomad or Consul.
+func ofHCL(data []byte) bool {
+	first := hcl.FindSubmatch(data)
+	return first != nil && !ownWord.Match(first[1]) && assigned.Match(data)
+}
 
 // Recognise reports whether a document is a configuration of nginx, or a part that others include.
 func Recognise(d source.Document) bool {
-	if d.Root.IsMap() || d.Root.IsList() || d.Prose() {
+	if d.Root.IsMap() || d.Root.IsList() || d.Prose() || ofHCL(d.Data) {
 		return false
 	}
 	return snippet.Match(d.Data) || blocks.Match(d.Data) && setting.Match(d.Data)
