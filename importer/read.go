@@ -52,6 +52,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 			r.form.Add(f.read(docs, assume))
 		}
 	}
+	r.notFilledIn()
 	r.notReadYet()
 	r.notRendered(files)
 	r.form.Add(workloads.FromMaps(r.byFormat["workloads"], r.nodes()))
@@ -75,9 +76,10 @@ type reading struct {
 	seen     []Seen
 	nginxInc bool // there are resources of NGINX Inc.'s controller
 
-	templates map[string]int // by folder: files that are nothing else
-	skipped   map[string]*unread
-	kinds     []string // of what was skipped, in the order of the files
+	templates  []string // folders with files that are nothing else
+	templateAt *int     // which remark is theirs
+	skipped    map[string]*unread
+	kinds      []string // of what was skipped, in the order of the files
 
 	unrendered []source.Node // values that only a run of Terraform knows
 }
@@ -156,8 +158,8 @@ var audited = regexp.MustCompile(`(?m)^[ \t-]*kind:[ \t]*["']?(Deployment|Statef
 	`proxy_pass|static_resources|typed_config|resilience4j|methodConfig|` +
 	`(?i:(\b|_|max|num)retries\b|(\b|_)retry(_?(on|policy|budget))?\b)|^[ \t]*(backend|upstream)[ \t]`)
 
-// template notes a file that is a template and nothing else, if it is of something that an audit reads. A chart has
-// many: they are one remark for each folder, and those below its templates are that one's.
+// template notes a file that is a template and nothing else, if it is of something that an audit reads. Those below the
+// templates of a chart are one folder's.
 func (r *reading) template(d *source.Document) {
 	if !audited.Match(d.Data) {
 		return
@@ -166,16 +168,14 @@ func (r *reading) template(d *source.Document) {
 	if chart, _, deeper := strings.Cut(folder, "/templates/"); deeper {
 		folder = chart + "/templates"
 	}
-	if r.templates == nil {
-		r.templates = map[string]int{}
+	if !slices.Contains(r.templates, folder) {
+		r.templates = append(r.templates, folder)
 	}
-	if r.templates[folder]++; r.templates[folder] > 1 {
-		return
+	if len(r.templates) == 1 && r.templateAt == nil {
+		r.templateAt = new(int)
+		*r.templateAt = len(r.form.Remarks)
+		r.form.Remarks = append(r.form.Remarks, topology.Remark{At: d.At(1, 0)}) // said when all are known
 	}
-	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: d.At(1, 0), Subject: "templates in " +
-		folder,
-		Text: "this file is a template and could not be read; so are others of its folder, if it has them",
-		Fix:  "pass them as they are rendered: helm template … | abate audit -, kustomize build … | abate audit -"})
 }
 
 // trees are extensions of files that are YAML or JSON and nothing else.

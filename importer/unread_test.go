@@ -29,6 +29,7 @@ func TestRetriesOfAProductThatIsNotReadAreSaid(t *testing.T) {
 		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{timeout: 5m, upgrade: {remediation: {retries: 2}}}"), ""},
 		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {ingress: {enabled: false, hosts: [a]}}}"), ""},
 		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {ingress: {}, httpRoute: null}}"), ""},
+		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {networkPolicy: {ingress: {namespaces: [a]}}}}"), ""},
 	} {
 		form, _ := importer.Read([]importer.File{{Name: "a.yaml", Data: []byte(c.text)}}, source.Assume{})
 		got := ""

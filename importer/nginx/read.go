@@ -26,9 +26,13 @@ var (
 		arguments + `;`)
 )
 
+// keyed is a text that begins with a key of YAML, as that of cloud-init does, which may write files of nginx. No
+// directive has a colon after its name.
+var keyed = regexp.MustCompile(`\A(?:\s*(?:#.*)?\n)*(?:---.*\n)?(?:\s*(?:#.*)?\n)*[A-Za-z_][\w.-]*:(?:\s|$)`)
+
 // Recognise reports whether a document is a configuration of nginx, or a part that others include.
 func Recognise(d source.Document) bool {
-	if d.Root.IsMap() || d.Root.IsList() || d.Prose() {
+	if d.Root.IsMap() || d.Root.IsList() || d.Prose() || keyed.Match(d.Data[:min(len(d.Data), 4096)]) {
 		return false
 	}
 	return snippet.Match(d.Data) || blocks.Match(d.Data) && setting.Match(d.Data)
