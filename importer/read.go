@@ -43,6 +43,9 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	assume.Environments = workloads.Environments(r.byFormat["workloads"])
 	assume.Defaults = defaults(files)
 	assume.Built = append(versions(files), r.mounts(assume.Environments)...)
+	assume.Mentions = func(text string) bool {
+		return slices.ContainsFunc(files, func(f File) bool { return bytes.Contains(f.Data, []byte(text)) })
+	}
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)
 		r.form.Protos = r.form.Protos || strings.HasSuffix(s.Name, ".proto")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/topology"
@@ -12,9 +13,12 @@ import (
 // assumedVersion is the version whose defaults hold when nobody says which it is.
 const assumedVersion = "3.7"
 
-// Recognise reports whether a document is a dynamic configuration, a resource of Traefik, or a compose file with labels
-// for it.
+// Recognise reports whether a document is a dynamic configuration, a resource of Traefik, a compose file with labels for
+// it, or gives it limits as it starts.
 func Recognise(d source.Document) bool {
+	if starts(d) {
+		return true
+	}
 	if api := d.Root.Get("apiVersion").Text(); api != "" {
 		return isIngress(d) || strings.HasPrefix(api, "traefik.io/") || strings.HasPrefix(api, "traefik.containo.us/")
 	}
@@ -34,6 +38,7 @@ type configuration struct {
 	transports  map[string]source.Node
 	resources   map[string]string // names of middlewares, by those that an Ingress calls them
 	remarks     []topology.Remark
+	started     map[string]topology.Value[time.Duration] // limits of every call, by their names in lower case
 }
 
 // retryKeys are those of a retry middleware.
@@ -84,10 +89,12 @@ type group struct {
 // Read returns what the documents say. All together are one Traefik.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
 	c := &configuration{middlewares: map[string]*middleware{}, services: map[string]*group{},
-		transports: map[string]source.Node{}, resources: map[string]string{}}
+		transports: map[string]source.Node{}, resources: map[string]string{},
+		started: map[string]topology.Value[time.Duration]{}}
 	service := ""
 	for i := range docs {
 		d := &docs[i]
+		c.start(d.Root)
 		switch {
 		case d.Root.Get("kind").Exists():
 			c.resource(d.Root)
@@ -104,7 +111,8 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		service = "traefik"
 	}
 	out := topology.Form{Remarks: c.remarks}
-	t := &traefik{configuration: c, form: &out, service: service, version: assume.Version("traefik", assumedVersion)}
+	t := &traefik{configuration: c, form: &out, service: service, version: assume.Version("traefik", assumedVersion),
+		mentions: assume.Mentions}
 	t.calls()
 	if len(out.Calls) > 0 {
 		out.Services = append(out.Services, topology.Service{Name: service, At: docs[0].Root.At(),

@@ -1,15 +1,13 @@
 package traefik
 
 import (
+	"bytes"
 	"strings"
+	"time"
 
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/topology"
 )
-
-// transport is what Traefik's own start says of every call that has no transport of its own, by the name of the limit in
-// lower case.
-type transport map[string]word
 
 // argument begins an argument of such a limit.
 const argument = "--serverstransport.forwardingtimeouts."
@@ -29,32 +27,39 @@ func arguments(root source.Node) (all []source.Node) {
 	return all
 }
 
-// begun returns the limits that a document gives to Traefik as it starts: as arguments, or in its file.
-func begun(root source.Node) transport {
-	out := transport{}
+// start reads the limits that a document gives to Traefik as it starts, as arguments or in its file: those of every call
+// without a transport of its own. Where two documents differ, they may be of two Traefiks, and which holds is unknown.
+func (c *configuration) start(root source.Node) {
+	add := func(limit, text string, at topology.Position) {
+		v, remarks := source.Word(text, at, source.DurationIn(time.Second))
+		c.remarks = append(c.remarks, remarks...)
+		limit = strings.ToLower(limit)
+		if was, twice := c.started[limit]; twice && was.V != v.V {
+			v = topology.NotKnown[time.Duration]("two Traefiks start differently", at)
+		}
+		c.started[limit] = v
+	}
 	for _, list := range arguments(root) {
 		for _, item := range list.List() {
 			for part := range strings.FieldsSeq(item.Text()) {
 				key, value, _ := strings.Cut(part, "=")
-				if limit, ok := strings.CutPrefix(strings.ToLower(key), argument); ok {
-					out[limit] = word{value, item.At(), true}
+				if len(key) > len(argument) && strings.EqualFold(key[:len(argument)], argument) {
+					add(key[len(argument):], value, item.At())
 				}
 			}
 		}
 	}
 	for _, p := range root.Get("serversTransport", "forwardingTimeouts").Pairs() {
-		out[strings.ToLower(p.Key)] = word{p.Value.Text(), p.Value.At(), true}
+		add(p.Key, p.Value.Text(), p.Value.At())
 	}
-	return out
 }
 
-// start adds what a document says of every call. Where two documents differ, the value is unknown: they may be of two
-// Traefiks.
-func (c *configuration) start(root source.Node) {
-	for limit, w := range begun(root) {
-		if was, twice := c.begun[limit]; twice && was.text != w.text {
-			w.text, w.at = "${"+limit+"}", topology.Position{File: w.at.File, Line: w.at.Line, Column: w.at.Column}
-		}
-		c.begun[limit] = w
+// starts reports whether a document gives a limit to Traefik as it starts.
+func starts(d source.Document) bool {
+	if !bytes.Contains(bytes.ToLower(d.Data), []byte("forwardingtimeouts")) {
+		return false
 	}
+	c := &configuration{started: map[string]topology.Value[time.Duration]{}}
+	c.start(d.Root)
+	return len(c.started) > 0
 }
