@@ -3,6 +3,7 @@ package topology_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate/topology"
 )
@@ -27,6 +28,7 @@ func TestNamesAreFoundByTheRulesThatAreListed(t *testing.T) {
 		{"10.0.0.8:9000", "", "", topology.NotFound},
 		{"pay", "", "pay.shop", topology.ByLabel},
 		{"db.shop", "", "db", topology.ByLabel},
+		{"pay.$(PAY_NAMESPACE).svc.$(DOMAIN)", "", "pay.shop", topology.ByLabel},
 	} {
 		got, rule := names.Find(c.name, c.namespace)
 		if got != c.want || rule != c.rule {
@@ -218,6 +220,22 @@ func TestPoliciesOfSeveralCallersMakeNoCircle(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// A sidecar sees no requests of what is said to a database: what it would do by default it does not do there.
+func TestWhatNobodyWroteIsNoLayerOfCallsOfADatabase(t *testing.T) {
+	written := topology.Layer{Kind: topology.SidecarOut, PerTry: topology.Write(time.Second, topology.Position{})}
+	for _, c := range []struct {
+		layer    topology.Layer
+		database bool
+		want     int
+	}{{layer(topology.SidecarOut, "mesh"), true, 0}, {layer(topology.SidecarOut, "mesh"), false, 1}, {written, true, 1}} {
+		form, _ := topology.Form{Services: []topology.Service{{Name: "db", Database: c.database}},
+			Policies: []topology.Policy{{Callees: []string{"db"}, Layer: c.layer}}}.Join()
+		if len(form.Calls) != c.want {
+			t.Errorf("%v: %v, want %d", c, form.Calls, c.want)
 		}
 	}
 }
