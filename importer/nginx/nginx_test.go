@@ -321,3 +321,13 @@ func TestATextThatBeginsWithAKeyOfYAMLIsNoConfiguration(t *testing.T) {
 		}
 	}
 }
+
+func TestLinesThatTerraformFillsInNeedNoSemicolon(t *testing.T) {
+	for line, remarks := range map[string]int{`${join("\n", local.tokens)}`: 0, "default a": 1} {
+		f := read(t, source.Assume{}, "n.conf", "map $a $b {\n  "+line+"\n}\nserver {\n  listen 80;\n  location / {\n"+
+			"    proxy_pass http://a;\n  }\n}\n")
+		if len(f.Remarks) != remarks || len(f.Calls) != 1 {
+			t.Errorf("%s: %+v", line, f.Remarks)
+		}
+	}
+}
