@@ -122,10 +122,11 @@ func TestWhereSpansAndMetricsAreSentIsNoCall(t *testing.T) {
       KC_HOSTNAME: https://shop.example.com
       GF_SERVER_ROOT_URL: https://shop.example.com
       EXTERNAL_URL: https://shop.example.com
+      CSRF_TRUSTED_ORIGINS: https://shop.example.com,http://shop.example.com
       JAEGER_QUERY_URL: http://jaeger:16686
       HOTEL_URL: http://hotel
 `)
-	if want := []string{"front>jaeger f.yaml:17:25", "front>hotel f.yaml:18:18"}; !slices.Equal(calls, want) {
+	if want := []string{"front>jaeger f.yaml:18:25", "front>hotel f.yaml:19:18"}; !slices.Equal(calls, want) {
 		t.Errorf("calls %q, want %q", calls, want)
 	}
 }
