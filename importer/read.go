@@ -159,12 +159,15 @@ var audited = regexp.MustCompile(`(?m)^[ \t-]*kind:[ \t]*["']?(Deployment|Statef
 	`apiVersion:[ \t]*["']?([\w.-]+\.)?(istio\.io|gateway\.networking\.k8s\.io|envoyproxy\.io|linkerd\.io|` +
 	`projectcontour\.io|traefik\.io|traefik\.containo\.us|konghq\.com|kuma\.io|consul\.hashicorp\.com)/|` +
 	`proxy_pass|static_resources|typed_config|resilience4j|methodConfig|` +
-	`(?i:(\b|_|max|num)retries\b|(\b|_)retry(_?(on|policy|budget))?\b)|^[ \t]*(backend|upstream)[ \t]`)
+	`(?i:(\b|_|max|num)retries\b|(\b|_)retry(_?(on|policy|budget))?["']?[ \t]*[:=])|^[ \t]*(backend|upstream)[ \t]`)
+
+// synced is how often Argo CD tries to apply something, which is no call.
+var synced = regexp.MustCompile(`(?m)^[ \t]*retry:[ \t]*\n[ \t]+(limit|backoff|refresh):`)
 
 // template notes a file that is a template and nothing else, if it is of something that an audit reads. Those below the
 // templates of a chart are one folder's.
 func (r *reading) template(d *source.Document) {
-	if !audited.Match(d.Data) {
+	if !audited.Match(synced.ReplaceAll(d.Data, nil)) {
 		return
 	}
 	folder := path.Dir(d.File)

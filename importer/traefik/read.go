@@ -2,6 +2,7 @@ package traefik
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -194,6 +195,26 @@ func (g *group) add(address string) {
 	}
 }
 
+var (
+	expression = regexp.MustCompile(`\$\{[^{}]*\}`)
+	object     = regexp.MustCompile(`^\$\{kubernetes_\w+\.(\w+)[.\[][^?]*\}$`)
+	reference  = regexp.MustCompile(`[A-Za-z_]\w*\.([A-Za-z_]\w*)`)
+)
+
+// named returns a name in which expressions of Terraform are called after what they refer to: an object after its name
+// there, which is mostly its own, anything else in parentheses.
+func named(name string) string {
+	return expression.ReplaceAllStringFunc(name, func(e string) string {
+		if m := object.FindStringSubmatch(e); m != nil {
+			return m[1]
+		}
+		if m := reference.FindStringSubmatch(e); m != nil {
+			return "(" + m[1] + ")"
+		}
+		return "(unknown)"
+	})
+}
+
 // resource reads a Middleware, an IngressRoute, an Ingress or a ServersTransport.
 func (c *configuration) resource(root source.Node) {
 	namespace := root.Get("metadata", "namespace").Text()
@@ -201,6 +222,7 @@ func (c *configuration) resource(root source.Node) {
 		if ns == "" {
 			ns = namespace
 		}
+		name, ns = named(name), named(ns)
 		if ns == "" {
 			return name
 		}
@@ -214,7 +236,7 @@ func (c *configuration) resource(root source.Node) {
 			chain = append(chain, in(m.Get("name").Text(), m.Get("namespace").Text()))
 		}
 		c.middleware(name, spec.At(), spec, chain)
-		c.resources[cmp.Or(namespace, "default")+"-"+root.Get("metadata", "name").Text()] = name
+		c.resources[cmp.Or(named(namespace), "default")+"-"+root.Get("metadata", "name").Text()] = name
 	case "Ingress":
 		c.ingress(root, in)
 	case "ServersTransport":

@@ -290,3 +290,19 @@ func TestAMiddlewareThatATextNamesIsNotUnused(t *testing.T) {
 		}
 	}
 }
+
+func TestExpressionsOfTerraformAreCalledAfterWhatTheyReferTo(t *testing.T) {
+	for name, want := range map[string]string{
+		"${kubernetes_service.web.metadata[0].name}":                                  "web.shop",
+		"${local.is_old ? var.old : one(kubernetes_service.new[*].metadata[0].name)}": "(is_old).shop",
+		"${var.name}-web": "(name)-web.shop",
+		"web":             "web.shop",
+	} {
+		f := read(t, "3.7", "apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: a, namespace: "+
+			"'${kubernetes_namespace_v1.shop.metadata[0].name}'}\nspec: {routes: [{match: \"Path('/x')\", services: [{name: '"+
+			name+"'}]}]}\n")
+		if len(f.Calls) != 1 || f.Calls[0].To != want {
+			t.Errorf("%s: want %s\n%s", name, want, f.YAML())
+		}
+	}
+}
