@@ -142,7 +142,7 @@ func (j *joining) call(c Call) {
 	}
 	c.From, c.To, c.Layers = from, to, slices.Clone(c.Layers)
 	for i := range j.out.Calls {
-		if d := &j.out.Calls[i]; d.From == from && d.To == to {
+		if d := &j.out.Calls[i]; d.From == from && d.To == to && d.Detached == c.Detached {
 			d.merge(c)
 			return
 		}

@@ -259,3 +259,11 @@ func TestTheOwnPublicNameOfAServiceIsNoCall(t *testing.T) {
 		}
 	}
 }
+
+func TestAMirrorIsNotTheCallThatItsCalleeAlsoGets(t *testing.T) {
+	f, _ := topology.Form{Calls: []topology.Call{{From: "edge", To: "a", Layers: []topology.Layer{{Name: "route"}}},
+		{From: "edge", To: "a", Detached: true, Layers: []topology.Layer{{Name: "mirror"}}}}}.Join()
+	if len(f.Calls) != 2 || len(f.Calls[0].Layers) != 1 || f.Calls[0].Detached || !f.Calls[1].Detached {
+		t.Errorf("%s", f.YAML())
+	}
+}
