@@ -108,7 +108,8 @@ var templateFile = regexp.MustCompile(`\btemplatefile\(\s*"(?:\$\{path\.\w+\}/)?
 // gateway are keys of the values of a chart that are about what an audit reads.
 var gateway = regexp.MustCompile(`(?mi)^[ \t-]*(ingress|istio|route\w*|gateway\w*|virtual_?service\w*|mesh\w*)[ \t]*:`)
 
-// notRendered notes the values that only a run of Terraform knows, all together, but for those whose template is here and
+// notRendered notes the values that only a run of Terraform knows, all together, but for those whose template is
+// here and
 // is about nothing that an audit reads.
 func (r *reading) notRendered(files []File) {
 	texts := map[string][]byte{}
@@ -140,5 +141,6 @@ func (r *reading) notRendered(files []File) {
 	}
 	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: left[0].At(),
 		Subject: "value " + left[0].Text(), Text: text,
-		Fix: "give the audit what Terraform makes of it: helm template … | abate audit -, or the objects as they are applied"})
+		Fix: "give the audit what Terraform makes of it: helm template … | abate audit -, or the objects as they are " +
+			"applied"})
 }

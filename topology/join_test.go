@@ -249,10 +249,12 @@ func TestTheOwnPublicNameOfAServiceIsNoCall(t *testing.T) {
 	for _, c := range []struct {
 		orders, stock string
 		remarks       int
-	}{{"a.example.com", "b.example.com", 0}, {"a.example.com", "a.example.com", 1}, {"c.example.com, a.example.com", "", 0},
+	}{{"a.example.com", "b.example.com", 0}, {"a.example.com", "a.example.com", 1}, {"c.example.com, a.example.com",
+		"", 0},
 		{"", "", 1}} {
 		f, _ := topology.Form{Services: []topology.Service{{Name: "edge", Aliases: []string{"a.example.com"}}},
-			Calls: []topology.Call{{From: "orders", To: "https://a.example.com/x", PerRequest: guess, At: topology.Position{Line: 9}},
+			Calls: []topology.Call{{From: "orders", To: "https://a.example.com/x", PerRequest: guess,
+				At: topology.Position{Line: 9}},
 				{From: "edge", To: "orders", Layers: route(c.orders)}, {From: "edge", To: "stock", Layers: route(c.stock)}}}.Join()
 		if len(f.Remarks) != c.remarks || len(f.Calls) != 2 {
 			t.Errorf("%v: %s", c, f.YAML())

@@ -14,7 +14,8 @@ import (
 // assumedVersion is the version whose defaults hold when nobody says which it is.
 const assumedVersion = "3.7"
 
-// Recognise reports whether a document is a dynamic configuration, a resource of Traefik, a compose file with labels for
+// Recognise reports whether a document is a dynamic configuration, a resource of Traefik, a compose file with labels
+// for
 // it, or gives it limits as it starts.
 func Recognise(d source.Document) bool {
 	if starts(d) {

@@ -15,7 +15,8 @@ const argument = "--serverstransport.forwardingtimeouts."
 // arguments returns the nodes whose items, or whose text, may be arguments of Traefik: in the values of its chart, by
 // themselves or in a release of Flux or Argo CD, in a workload, and in a compose file.
 func arguments(root source.Node) (all []source.Node) {
-	for _, values := range []source.Node{root, root.Get("spec", "values"), root.Get("spec", "source", "helm", "valuesObject")} {
+	for _, values := range []source.Node{root, root.Get("spec", "values"),
+		root.Get("spec", "source", "helm", "valuesObject")} {
 		all = append(all, values.Get("additionalArguments"), values.Get("globalArguments"))
 	}
 	for _, c := range root.Get("spec", "template", "spec", "containers").Items() {
@@ -27,7 +28,8 @@ func arguments(root source.Node) (all []source.Node) {
 	return all
 }
 
-// start reads the limits that a document gives to Traefik as it starts, as arguments or in its file: those of every call
+// start reads the limits that a document gives to Traefik as it starts, as arguments or in its file: those of every
+// call
 // without a transport of its own. Where two documents differ, they may be of two Traefiks, and which holds is unknown.
 func (c *configuration) start(root source.Node) {
 	add := func(limit, text string, at topology.Position) {
