@@ -104,12 +104,23 @@ func TestAFileThatIsNamedATemplateIsNoBrokenOne(t *testing.T) {
 	}
 }
 
-func TestTheTemplatesOfAChartAreOneRemark(t *testing.T) {
+func TestTheTemplatesOfAllChartsAreOneRemark(t *testing.T) {
 	const text = "apiVersion: v1\nkind: {{ .Values.kind }}\nx: [\n"
-	form, _ := importer.Read([]importer.File{{"a/templates/d.yaml", []byte(text)}, {"a/templates/e.yaml", []byte(text)},
-		{"a/templates/tests/t.yaml", []byte(text)}, {"b/templates/d.yaml", []byte(text)}}, source.Assume{})
-	if len(form.Remarks) != 2 {
-		t.Errorf("%+v", form.Remarks)
+	given := []importer.File{{"a/templates/d.yaml", []byte(text)}, {"a/templates/e.yaml", []byte(text)},
+		{"a/templates/tests/t.yaml", []byte(text)}}
+	for _, c := range []struct{ folder, want string }{
+		{"b", " folder, if it has them, and of b/templates"},
+		{"c", ", and of b/templates, c/templates"},
+		{"d", ", and of b/templates, c/templates, d/templates"},
+		{"e", ", and of b/templates, c/templates, d/templates and 1 further folder"},
+		{"f", ", and of b/templates, c/templates, d/templates and 2 further folders"},
+	} {
+		given = append(given, importer.File{Name: c.folder + "/templates/d.yaml", Data: []byte(text)})
+		form, _ := importer.Read(given, source.Assume{})
+		if len(form.Remarks) != 1 || !strings.HasSuffix(form.Remarks[0].Text, c.want) ||
+			form.Remarks[0].At.File != "a/templates/d.yaml" {
+			t.Errorf("want %q: %+v", c.want, form.Remarks)
+		}
 	}
 }
 

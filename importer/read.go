@@ -43,6 +43,9 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 	assume.Environments = workloads.Environments(r.byFormat["workloads"])
 	assume.Defaults = defaults(files)
 	assume.Built = append(versions(files), r.mounts(assume.Environments)...)
+	assume.Mentions = func(text string) bool {
+		return slices.ContainsFunc(files, func(f File) bool { return bytes.Contains(f.Data, []byte(text)) })
+	}
 	for _, s := range r.seen {
 		assume.Given = append(assume.Given, s.Name)
 		r.form.Protos = r.form.Protos || strings.HasSuffix(s.Name, ".proto")
@@ -52,6 +55,7 @@ func Read(files []File, assume source.Assume) (topology.Form, []Seen) {
 			r.form.Add(f.read(docs, assume))
 		}
 	}
+	r.notFilledIn()
 	r.notReadYet()
 	r.notRendered(files)
 	r.form.Add(workloads.FromMaps(r.byFormat["workloads"], r.nodes()))
@@ -75,9 +79,10 @@ type reading struct {
 	seen     []Seen
 	nginxInc bool // there are resources of NGINX Inc.'s controller
 
-	templates map[string]int // by folder: files that are nothing else
-	skipped   map[string]*unread
-	kinds     []string // of what was skipped, in the order of the files
+	templates  []string // folders with files that are nothing else
+	templateAt *int     // which remark is theirs
+	skipped    map[string]*unread
+	kinds      []string // of what was skipped, in the order of the files
 
 	unrendered []source.Node // values that only a run of Terraform knows
 }
@@ -154,28 +159,29 @@ var audited = regexp.MustCompile(`(?m)^[ \t-]*kind:[ \t]*["']?(Deployment|Statef
 	`apiVersion:[ \t]*["']?([\w.-]+\.)?(istio\.io|gateway\.networking\.k8s\.io|envoyproxy\.io|linkerd\.io|` +
 	`projectcontour\.io|traefik\.io|traefik\.containo\.us|konghq\.com|kuma\.io|consul\.hashicorp\.com)/|` +
 	`proxy_pass|static_resources|typed_config|resilience4j|methodConfig|` +
-	`(?i:(\b|_|max|num)retries\b|(\b|_)retry(_?(on|policy|budget))?\b)|^[ \t]*(backend|upstream)[ \t]`)
+	`(?i:(\b|_|max|num)retries\b|(\b|_)retry(_?(on|policy|budget))?["']?[ \t]*[:=])|^[ \t]*(backend|upstream)[ \t]`)
 
-// template notes a file that is a template and nothing else, if it is of something that an audit reads. A chart has
-// many: they are one remark for each folder, and those below its templates are that one's.
+// synced is how often Argo CD tries to apply something, which is no call.
+var synced = regexp.MustCompile(`(?m)^[ \t]*retry:[ \t]*\n[ \t]+(limit|backoff|refresh):`)
+
+// template notes a file that is a template and nothing else, if it is of something that an audit reads. Those below the
+// templates of a chart are one folder's.
 func (r *reading) template(d *source.Document) {
-	if !audited.Match(d.Data) {
+	if !audited.Match(synced.ReplaceAll(d.Data, nil)) {
 		return
 	}
 	folder := path.Dir(d.File)
 	if chart, _, deeper := strings.Cut(folder, "/templates/"); deeper {
 		folder = chart + "/templates"
 	}
-	if r.templates == nil {
-		r.templates = map[string]int{}
+	if !slices.Contains(r.templates, folder) {
+		r.templates = append(r.templates, folder)
 	}
-	if r.templates[folder]++; r.templates[folder] > 1 {
-		return
+	if len(r.templates) == 1 && r.templateAt == nil {
+		r.templateAt = new(int)
+		*r.templateAt = len(r.form.Remarks)
+		r.form.Remarks = append(r.form.Remarks, topology.Remark{At: d.At(1, 0)}) // said when all are known
 	}
-	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: d.At(1, 0), Subject: "templates in " +
-		folder,
-		Text: "this file is a template and could not be read; so are others of its folder, if it has them",
-		Fix:  "pass them as they are rendered: helm template … | abate audit -, kustomize build … | abate audit -"})
 }
 
 // trees are extensions of files that are YAML or JSON and nothing else.

@@ -31,6 +31,8 @@ func TestOnlyTemplatesOfWhatIsAuditedAreAGap(t *testing.T) {
 		"kind: CronJob\nmetadata:\n  name: {{ .x }}\n{{- end }}\n":                                           false,
 		"kind: Deployment\nmetadata:\n  name: {{ .x }}\n{{- end }}\n":                                        true,
 		"kind: WorkflowTemplate\nspec:\n  retryStrategy: {expression: lastRetry.exitCode > 1}\n{{- end }}\n": false,
+		"kind: ApplicationSet\n# with its retry instead\nspec:\n  retry:\n    limit: 5\n{{- end }}\n":        false,
+		"kind: Y\nspec:\n  retry: {count: 2}\n{{- end }}\n":                                                  true,
 		"kind: Y\nspec: {maxRetries: {{ .n }}, retryOn: x}\n":                                                true,
 		"kind: \"Ingress\"\n{{- end }}\n":                                                                    true,
 		"kind: {{ .kind }}\n{{- end }}\n":                                                                    true,

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"strings"
@@ -107,25 +108,39 @@ var templateFile = regexp.MustCompile(`\btemplatefile\(\s*"(?:\$\{path\.\w+\}/)?
 // gateway are keys of the values of a chart that are about what an audit reads.
 var gateway = regexp.MustCompile(`(?mi)^[ \t-]*(ingress|istio|route\w*|gateway\w*|virtual_?service\w*|mesh\w*)[ \t]*:`)
 
-// notRendered notes the values that only a run of Terraform knows, but for those whose template is here and is about
-// nothing that an audit reads.
+// notRendered notes the values that only a run of Terraform knows, all together, but for those whose template is
+// here and
+// is about nothing that an audit reads.
 func (r *reading) notRendered(files []File) {
 	texts := map[string][]byte{}
 	for _, f := range files {
 		texts[f.Name] = f.Data
 	}
+	var left []source.Node
 	for _, n := range r.unrendered {
-		called := n.Text()
-		if m := templateFile.FindStringSubmatch(called); m != nil {
+		if m := templateFile.FindStringSubmatch(n.Text()); m != nil {
 			text, given := texts[path.Join(path.Dir(n.At().File), m[1])]
 			if given && !audited.Match(text) && !gateway.Match(text) {
 				continue
 			}
-			called = `templatefile("` + m[1] + `", …)`
 		}
-		r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: n.At(), Subject: "value " + n.Text(),
-			Text: called + " stands where a file belongs, so what it says is not known",
-			Fix: "give the audit what Terraform makes of it: helm template … | abate audit -, or the objects as they are " +
-				"applied"})
+		left = append(left, n)
 	}
+	if len(left) == 0 {
+		return
+	}
+	called := left[0].Text()
+	if m := templateFile.FindStringSubmatch(called); m != nil {
+		called = `templatefile("` + m[1] + `", …)`
+	}
+	text := called + " stands where a file belongs, so what it says is not known"
+	if more := len(left) - 1; more == 1 {
+		text += ", nor is what one more such value says"
+	} else if more > 1 {
+		text += fmt.Sprintf(", nor is what %d more such values say", more)
+	}
+	r.form.Remarks = append(r.form.Remarks, topology.Remark{Rule: "F702", At: left[0].At(),
+		Subject: "value " + left[0].Text(), Text: text,
+		Fix: "give the audit what Terraform makes of it: helm template … | abate audit -, or the objects as they are " +
+			"applied"})
 }

@@ -1,6 +1,7 @@
 package importer_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -129,6 +130,21 @@ func TestFilesInFilesOfTerraformAreReadWithThePlaceOfEachValue(t *testing.T) {
 		}
 		if text := strings.Join(got, " "); text != c.want {
 			t.Errorf("%s: %s, want %s\n%s\n%v", c.name, text, c.want, c.text, form.Remarks)
+		}
+	}
+}
+
+func TestValuesThatOnlyTerraformKnowsAreOneRemark(t *testing.T) {
+	const one = "resource \"kubectl_manifest\" \"w%d\" {\n  yaml_body = templatefile(\"w.tpl\", {a = var.a})\n}\n"
+	for n, want := range []string{1: "is not known", 2: "nor is what one more such value says",
+		3: "nor is what 2 more such values say"} {
+		text := "locals { apiVersion = 1 }\n"
+		for i := range n {
+			text += fmt.Sprintf(one, i)
+		}
+		form, _ := importer.Read([]importer.File{{"a.tf", []byte(text)}}, source.Assume{})
+		if want != "" && (len(form.Remarks) != 1 || !strings.HasSuffix(form.Remarks[0].Text, want)) {
+			t.Errorf("%d: %+v", n, form.Remarks)
 		}
 	}
 }

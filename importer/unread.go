@@ -44,7 +44,7 @@ func (r *reading) skip(d source.Document) {
 		spec = spec.Get("service")
 	}
 	for _, p := range notRead {
-		if p.group == group && has(spec, limits, 0) {
+		if p.group == group && has(spec, limits, 0) && !strings.Contains(kind.Text(), "BGP") { // which carries no requests
 			r.skipOne(p.product, kind, "read", "retries or limits of time")
 		}
 	}
@@ -68,6 +68,9 @@ func has(n source.Node, key *regexp.Regexp, depth int) bool {
 		return false
 	}
 	for _, p := range n.Pairs() {
+		if p.Key == "networkPolicy" { // whose ingress is no route
+			continue
+		}
 		v := p.Value
 		says := v.Text() != "" || len(v.Pairs()) > 0 && v.Get("enabled").Text() != "false" || len(v.Items()) > 0
 		if says && key.MatchString(p.Key) || has(v, key, depth+1) {
@@ -90,4 +93,25 @@ func (r *reading) notReadYet() {
 			Fix: "audit what the product makes of them (helm template, a config_dump of Envoy), or say it under calls: in a " +
 				"file of its own"})
 	}
+}
+
+// mostNamed is how many folders of templates a remark names.
+const mostNamed = 3
+
+// notFilledIn remarks the folders of templates, all together: what is to be done about them is one thing.
+func (r *reading) notFilledIn() {
+	if r.templateAt == nil {
+		return
+	}
+	text := "this file is a template and could not be read; so are others of its folder, if it has them"
+	if further := r.templates[1:]; len(further) > 0 {
+		named := further[:min(len(further), mostNamed)]
+		text += ", and of " + strings.Join(named, ", ")
+		if more := len(further) - len(named); more > 0 {
+			text += fmt.Sprintf(" and %d further folder%s", more, map[bool]string{true: "s"}[more > 1])
+		}
+	}
+	one := &r.form.Remarks[*r.templateAt]
+	one.Rule, one.Subject, one.Text = "F702", "templates in "+r.templates[0], text
+	one.Fix = "pass them as they are rendered: helm template … | abate audit -, kustomize build … | abate audit -"
 }

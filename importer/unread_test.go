@@ -23,12 +23,16 @@ func TestRetriesOfAProductThatIsNotReadAreSaid(t *testing.T) {
 		{object("flagger.app/v1beta1", "Canary", "{service: {port: 80}, analysis: {webhooks: [{timeout: 5s}]}}"), ""},
 		{object("flagger.app/v1beta1", "Canary", "{service: {port: 80, timeout: 5s, retries: {attempts: 3}}}"),
 			"F702 a.yaml:2:7 no Canary of Flagger is read"},
+		{object("cilium.io/v2", "CiliumEnvoyConfig", "{resources: [{connect_timeout: 5s}]}"),
+			"F702 a.yaml:2:7 no CiliumEnvoyConfig of Cilium is read"},
+		{object("cilium.io/v2", "CiliumBGPPeerConfig", "{timers: {connectRetryTimeSeconds: 5}}"), ""},
 		{object("example.com/v1", "Mapping", "{retries: 3}"), ""},
 		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {route: {app: {hostnames: [a.example.com]}}}}"),
 			"F702 a.yaml:2:7 no HelmRelease of Flux is rendered, and this one has a route"},
 		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{timeout: 5m, upgrade: {remediation: {retries: 2}}}"), ""},
 		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {ingress: {enabled: false, hosts: [a]}}}"), ""},
 		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {ingress: {}, httpRoute: null}}"), ""},
+		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {networkPolicy: {ingress: {namespaces: [a]}}}}"), ""},
 	} {
 		form, _ := importer.Read([]importer.File{{Name: "a.yaml", Data: []byte(c.text)}}, source.Assume{})
 		got := ""

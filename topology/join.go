@@ -142,7 +142,7 @@ func (j *joining) call(c Call) {
 	}
 	c.From, c.To, c.Layers = from, to, slices.Clone(c.Layers)
 	for i := range j.out.Calls {
-		if d := &j.out.Calls[i]; d.From == from && d.To == to {
+		if d := &j.out.Calls[i]; d.From == from && d.To == to && d.Detached == c.Detached {
 			d.merge(c)
 			return
 		}
@@ -188,7 +188,7 @@ func (j *joining) policy(p *Policy) {
 		return
 	}
 	to, ok := j.callee(p)
-	if !ok {
+	if !ok || p.Layer.idle() && j.stores(to) {
 		return
 	}
 	from := j.callers(p)
@@ -211,6 +211,18 @@ func (j *joining) policy(p *Policy) {
 // called reports whether something calls a service.
 func (j *joining) called(to string) bool {
 	return slices.ContainsFunc(j.out.Calls, func(c Call) bool { return c.To == to })
+}
+
+// stores reports whether a service is a database. Sidecars see no requests of what is said to one.
+func (j *joining) stores(name string) bool {
+	return slices.ContainsFunc(j.out.Services, func(s Service) bool { return s.Name == name && s.Database })
+}
+
+// idle reports that a layer is a sidecar's, and that all it would do is what nobody wrote.
+func (l *Layer) idle() bool {
+	written := func(o Origin) bool { return o == Written || o == Inherited }
+	return l.Kind == SidecarOut && l.implicit() && !written(l.Connect.Origin) && l.Ejection == (Ejection{}) &&
+		!written(l.Limits.Requests.Origin) && !written(l.Limits.Pending.Origin) && !written(l.Limits.Connections.Origin)
 }
 
 // implicit reports that nobody wrote how the layer tries, nor for how long.

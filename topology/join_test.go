@@ -3,6 +3,7 @@ package topology_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate/topology"
 )
@@ -27,6 +28,7 @@ func TestNamesAreFoundByTheRulesThatAreListed(t *testing.T) {
 		{"10.0.0.8:9000", "", "", topology.NotFound},
 		{"pay", "", "pay.shop", topology.ByLabel},
 		{"db.shop", "", "db", topology.ByLabel},
+		{"pay.$(PAY_NAMESPACE).svc.$(DOMAIN)", "", "pay.shop", topology.ByLabel},
 	} {
 		got, rule := names.Find(c.name, c.namespace)
 		if got != c.want || rule != c.rule {
@@ -219,5 +221,51 @@ func TestPoliciesOfSeveralCallersMakeNoCircle(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
+	}
+}
+
+// A sidecar sees no requests of what is said to a database: what it would do by default it does not do there.
+func TestWhatNobodyWroteIsNoLayerOfCallsOfADatabase(t *testing.T) {
+	written := topology.Layer{Kind: topology.SidecarOut, PerTry: topology.Write(time.Second, topology.Position{})}
+	for _, c := range []struct {
+		layer    topology.Layer
+		database bool
+		want     int
+	}{{layer(topology.SidecarOut, "mesh"), true, 0}, {layer(topology.SidecarOut, "mesh"), false, 1}, {written, true, 1}} {
+		form, _ := topology.Form{Services: []topology.Service{{Name: "db", Database: c.database}},
+			Policies: []topology.Policy{{Callees: []string{"db"}, Layer: c.layer}}}.Join()
+		if len(form.Calls) != c.want {
+			t.Errorf("%v: %v, want %d", c, form.Calls, c.want)
+		}
+	}
+}
+
+// A program is told the name under which a browser finds it. It is no call, and nothing is left out.
+func TestTheOwnPublicNameOfAServiceIsNoCall(t *testing.T) {
+	guess := topology.Assume(1.0, "the address stands in the variable SITE_URL")
+	route := func(host string) []topology.Layer {
+		return []topology.Layer{{Kind: topology.Gateway, Match: topology.Match{Host: host}}}
+	}
+	for _, c := range []struct {
+		orders, stock string
+		remarks       int
+	}{{"a.example.com", "b.example.com", 0}, {"a.example.com", "a.example.com", 1}, {"c.example.com, a.example.com",
+		"", 0},
+		{"", "", 1}} {
+		f, _ := topology.Form{Services: []topology.Service{{Name: "edge", Aliases: []string{"a.example.com"}}},
+			Calls: []topology.Call{{From: "orders", To: "https://a.example.com/x", PerRequest: guess,
+				At: topology.Position{Line: 9}},
+				{From: "edge", To: "orders", Layers: route(c.orders)}, {From: "edge", To: "stock", Layers: route(c.stock)}}}.Join()
+		if len(f.Remarks) != c.remarks || len(f.Calls) != 2 {
+			t.Errorf("%v: %s", c, f.YAML())
+		}
+	}
+}
+
+func TestAMirrorIsNotTheCallThatItsCalleeAlsoGets(t *testing.T) {
+	f, _ := topology.Form{Calls: []topology.Call{{From: "edge", To: "a", Layers: []topology.Layer{{Name: "route"}}},
+		{From: "edge", To: "a", Detached: true, Layers: []topology.Layer{{Name: "mirror"}}}}}.Join()
+	if len(f.Calls) != 2 || len(f.Calls[0].Layers) != 1 || f.Calls[0].Detached || !f.Calls[1].Detached {
+		t.Errorf("%s", f.YAML())
 	}
 }

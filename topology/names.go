@@ -115,7 +115,11 @@ func Strip(name string) string {
 	if i := strings.Index(s, ".svc."); i > 0 {
 		s = s[:i]
 	}
-	return strings.TrimSuffix(s, ".svc")
+	s = strings.TrimSuffix(s, ".svc")
+	if i := strings.LastIndex(s, ".$("); i > 0 && strings.HasSuffix(s, ")") { // a namespace that Kustomize fills in
+		s = s[:i]
+	}
+	return s
 }
 
 func firstLabel(stripped string) string {

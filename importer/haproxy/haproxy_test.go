@@ -259,3 +259,14 @@ func FuzzConfigurationsAreReadWithoutAPanic(f *testing.F) {
 		}
 	})
 }
+
+// The limit of a server in mode tcp is one of silence: behind it are connections that stay open.
+func TestInModeTCPNoLimitEndsARequest(t *testing.T) {
+	for mode, want := range map[string]bool{"tcp": true, "http": false} {
+		f := read(t, "", "defaults\n  mode "+mode+"\n  timeout server 1h\nfrontend f\n  bind :1\n  default_backend b\n"+
+			"backend b\n  server a a:1\n")
+		if len(f.Calls) != 1 || f.Calls[0].Layers[0].StartsOnly != want {
+			t.Errorf("%s: %s", mode, f.YAML())
+		}
+	}
+}

@@ -26,6 +26,7 @@ func (in *instance) layer(s *section, p *pool, entrances []*section) topology.La
 		Gives: topology.S503},
 		{After: topology.ResetSent, Gives: topology.S502}, {After: topology.Hang, Gives: topology.S504}}
 	if !web {
+		l.StartsOnly = true // "timeout server" is how long a connection may be silent, which is none for a request
 		l.Answers = []topology.Answer{{After: topology.Refused, Gives: topology.ResetSent},
 			{After: topology.ResetUnsent, Gives: topology.ResetSent}, {After: topology.Hang, Gives: topology.ResetSent}}
 	}

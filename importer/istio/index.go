@@ -111,7 +111,7 @@ func (r *reader) gateway(named, namespace string) (g resource, found bool) {
 	if g, found = r.index.gateways[full(name, space)]; found {
 		return g, true
 	}
-	if g, found = r.index.gateways[full(name, "")]; found && slash { // as Helm renders it: applied wherever it is told
+	if g, found = r.index.gateways[full(name, "")]; found { // as Helm and Kustomize place it: wherever they are told
 		return g, true
 	}
 	if g, found = r.index.named[name]; found && space == "" { // as kubectl applies it: wherever it is told

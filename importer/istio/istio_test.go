@@ -452,9 +452,11 @@ func TestInAnAmbientNamespaceOnlyAWaypointCarriesOutRoutes(t *testing.T) {
 // A chart that leaves the namespace out is installed into one that only the command line names.
 func TestAGatewayWithoutANamespaceIsInTheOneThatIsNamed(t *testing.T) {
 	const gateway = "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: public}\nspec: {}\n"
-	f := read(t, "", strings.Replace(orders(""), "  http:", "  gateways: [edge/public]\n  http:", 1), gateway)
-	for _, r := range f.Remarks {
-		t.Errorf("%+v", r)
+	for _, named := range []string{"edge/public", "public"} {
+		f := read(t, "", strings.Replace(orders(""), "  http:", "  gateways: ["+named+"]\n  http:", 1), gateway)
+		for _, r := range f.Remarks {
+			t.Errorf("%s: %+v", named, r)
+		}
 	}
 }
 

@@ -326,3 +326,28 @@ func FuzzConfigurationsAreReadWithoutAPanic(f *testing.F) {
 		}
 	})
 }
+
+// A file of cloud-init writes a site of nginx, among much else, and is none.
+func TestATextThatBeginsWithAKeyOfYAMLIsNoConfiguration(t *testing.T) {
+	const site = "    server {\n      listen 80;\n      location / {\n        proxy_pass http://a;\n      }\n    }\n"
+	for text, want := range map[string]bool{
+		"#cloud-config\n# a relay\n\nwrite_files:\n  - path: /etc/nginx/a.conf\n    content: |\n" + site: false,
+		"users:\n" + site:                    false,
+		"# users: all\n" + site:              true,
+		"user www;\nhttp {\n" + site + "}\n": true,
+	} {
+		if got := nginx.Recognise(source.Document{File: "a.tftpl", Data: []byte(text)}); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestLinesThatTerraformFillsInNeedNoSemicolon(t *testing.T) {
+	for line, remarks := range map[string]int{`${join("\n", local.tokens)}`: 0, "default a": 1} {
+		f := read(t, source.Assume{}, "n.conf", "map $a $b {\n  "+line+"\n}\nserver {\n  listen 80;\n  location / {\n"+
+			"    proxy_pass http://a;\n  }\n}\n")
+		if len(f.Remarks) != remarks || len(f.Calls) != 1 {
+			t.Errorf("%s: %+v", line, f.Remarks)
+		}
+	}
+}

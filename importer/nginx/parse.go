@@ -146,7 +146,7 @@ func (p *parser) block(depth int) []*directive {
 
 // ended remarks what the end of a block or of the file cuts.
 func (p *parser) ended(words []word, depth int) {
-	if len(words) > 0 {
+	if len(words) > 0 && !strings.HasPrefix(words[0].text, "${") { // lines that Terraform fills in have their own
 		p.remark(words[0].at, "directive "+words[0].text, words[0].text+" has no semicolon", "end it with ;")
 	}
 	if depth > 0 {

@@ -31,6 +31,10 @@ var (
 		`if|\w+_block)$`)
 )
 
+// keyed is a text that begins with a key of YAML, as that of cloud-init does, which may write files of nginx. No
+// directive has a colon after its name.
+var keyed = regexp.MustCompile(`\A(?:\s*(?:#.*)?\n)*(?:---.*\n)?(?:\s*(?:#.*)?\n)*[A-Za-z_][\w.-]*:(?:\s|$)`)
+
 // ofHCL reports whether a document is of Terraform, Nomad or Consul.
 func ofHCL(data []byte) bool {
 	first := hcl.FindSubmatch(data)
@@ -39,7 +43,7 @@ func ofHCL(data []byte) bool {
 
 // Recognise reports whether a document is a configuration of nginx, or a part that others include.
 func Recognise(d source.Document) bool {
-	if d.Root.IsMap() || d.Root.IsList() || d.Prose() || ofHCL(d.Data) {
+	if d.Root.IsMap() || d.Root.IsList() || d.Prose() || ofHCL(d.Data) || keyed.Match(d.Data[:min(len(d.Data), 4096)]) {
 		return false
 	}
 	return snippet.Match(d.Data) || blocks.Match(d.Data) && setting.Match(d.Data)

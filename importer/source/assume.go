@@ -27,6 +27,9 @@ type Assume struct {
 	// Given are the names of all files of the audit, those of no known format too: what a file includes may be one that
 	// sets nothing.
 	Given []string
+	// Mentions reports whether a text stands in any file of the audit, those of no known format too. It is nil where
+	// nobody can say.
+	Mentions func(text string) bool
 	// Environments are the variables that workloads set, by their service's name without its namespace. Of one that two
 	// workloads of a service set differently, it is the words between commas that both have.
 	Environments map[string]map[string]string

@@ -18,6 +18,8 @@ type traefik struct {
 	form    *topology.Form
 	service string
 	version topology.Value[string]
+
+	mentions func(text string) bool // of source.Assume
 }
 
 func (t *traefik) product() string { return "Traefik " + t.version.V }
@@ -36,12 +38,19 @@ func (t *traefik) calls() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.middlewares)) {
-		if m := t.middlewares[name]; m.retry != nil && !m.used {
+		if m := t.middlewares[name]; m.retry != nil && !m.used && !t.mentioned(name) {
 			t.form.Remarks = append(t.form.Remarks, topology.Remark{Rule: "F602", At: m.at,
 				Subject: "middleware " + name, Text: "no router uses the retry middleware " + name + ", so it has no effect",
 				Fix: "name it under the middlewares of a router, or remove it"})
 		}
 	}
+}
+
+// mentioned reports whether a text names a middleware as an Ingress does. Where a program puts the text together, as in
+// Terraform, no router is seen to use it.
+func (t *traefik) mentioned(name string) bool {
+	name, _, _ = strings.Cut(name, ".")
+	return t.mentions != nil && t.mentions("-"+name+"@kubernetescrd")
 }
 
 // tried returns the retry middlewares that a name stands for, each once.
@@ -146,10 +155,14 @@ func (t *traefik) layer(r *router, g *group, n int) topology.Layer {
 			l.Match.Path = m[2]
 		}
 	}
-	limits := t.transports[g.transport].Get("forwardingTimeouts")
+	own := t.transports[g.transport] // which replaces the one that Traefik starts with
+	limits := own.Get("forwardingTimeouts")
 	limit := func(key string, byDefault time.Duration) topology.Value[time.Duration] {
 		v, remarks := source.Scalar(limits.Get(key), source.DurationIn(time.Second))
 		t.form.Remarks = append(t.form.Remarks, remarks...)
+		if started, ok := t.started[strings.ToLower(key)]; ok && v.IsZero() && !own.Exists() {
+			v = started
+		}
 		if v.IsZero() {
 			return topology.DefaultOf(byDefault, t.product(), r.at)
 		}

@@ -2,8 +2,10 @@ package traefik
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/abate-go/abate/importer/source"
 	"github.com/abate-go/abate/topology"
@@ -12,9 +14,13 @@ import (
 // assumedVersion is the version whose defaults hold when nobody says which it is.
 const assumedVersion = "3.7"
 
-// Recognise reports whether a document is a dynamic configuration, a resource of Traefik, or a compose file with labels
-// for it.
+// Recognise reports whether a document is a dynamic configuration, a resource of Traefik, a compose file with labels
+// for
+// it, or gives it limits as it starts.
 func Recognise(d source.Document) bool {
+	if starts(d) {
+		return true
+	}
 	if api := d.Root.Get("apiVersion").Text(); api != "" {
 		return isIngress(d) || strings.HasPrefix(api, "traefik.io/") || strings.HasPrefix(api, "traefik.containo.us/")
 	}
@@ -34,6 +40,7 @@ type configuration struct {
 	transports  map[string]source.Node
 	resources   map[string]string // names of middlewares, by those that an Ingress calls them
 	remarks     []topology.Remark
+	started     map[string]topology.Value[time.Duration] // limits of every call, by their names in lower case
 }
 
 // retryKeys are those of a retry middleware.
@@ -84,10 +91,12 @@ type group struct {
 // Read returns what the documents say. All together are one Traefik.
 func Read(docs []source.Document, assume source.Assume) topology.Form {
 	c := &configuration{middlewares: map[string]*middleware{}, services: map[string]*group{},
-		transports: map[string]source.Node{}, resources: map[string]string{}}
+		transports: map[string]source.Node{}, resources: map[string]string{},
+		started: map[string]topology.Value[time.Duration]{}}
 	service := ""
 	for i := range docs {
 		d := &docs[i]
+		c.start(d.Root)
 		switch {
 		case d.Root.Get("kind").Exists():
 			c.resource(d.Root)
@@ -104,7 +113,8 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		service = "traefik"
 	}
 	out := topology.Form{Remarks: c.remarks}
-	t := &traefik{configuration: c, form: &out, service: service, version: assume.Version("traefik", assumedVersion)}
+	t := &traefik{configuration: c, form: &out, service: service, version: assume.Version("traefik", assumedVersion),
+		mentions: assume.Mentions}
 	t.calls()
 	if len(out.Calls) > 0 {
 		out.Services = append(out.Services, topology.Service{Name: service, At: docs[0].Root.At(),
@@ -186,6 +196,26 @@ func (g *group) add(address string) {
 	}
 }
 
+var (
+	expression = regexp.MustCompile(`\$\{[^{}]*\}`)
+	object     = regexp.MustCompile(`^\$\{kubernetes_\w+\.(\w+)[.\[][^?]*\}$`)
+	reference  = regexp.MustCompile(`[A-Za-z_]\w*\.([A-Za-z_]\w*)`)
+)
+
+// named returns a name in which expressions of Terraform are called after what they refer to: an object after its name
+// there, which is mostly its own, anything else in parentheses.
+func named(name string) string {
+	return expression.ReplaceAllStringFunc(name, func(e string) string {
+		if m := object.FindStringSubmatch(e); m != nil {
+			return m[1]
+		}
+		if m := reference.FindStringSubmatch(e); m != nil {
+			return "(" + m[1] + ")"
+		}
+		return "(unknown)"
+	})
+}
+
 // resource reads a Middleware, an IngressRoute, an Ingress or a ServersTransport.
 func (c *configuration) resource(root source.Node) {
 	namespace := root.Get("metadata", "namespace").Text()
@@ -193,6 +223,7 @@ func (c *configuration) resource(root source.Node) {
 		if ns == "" {
 			ns = namespace
 		}
+		name, ns = named(name), named(ns)
 		if ns == "" {
 			return name
 		}
@@ -206,7 +237,7 @@ func (c *configuration) resource(root source.Node) {
 			chain = append(chain, in(m.Get("name").Text(), m.Get("namespace").Text()))
 		}
 		c.middleware(name, spec.At(), spec, chain)
-		c.resources[cmp.Or(namespace, "default")+"-"+root.Get("metadata", "name").Text()] = name
+		c.resources[cmp.Or(named(namespace), "default")+"-"+root.Get("metadata", "name").Text()] = name
 	case "Ingress":
 		c.ingress(root, in)
 	case "ServersTransport":

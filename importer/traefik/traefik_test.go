@@ -234,3 +234,75 @@ func FuzzTraefikIsReadWithoutAPanic(f *testing.F) {
 		}
 	})
 }
+
+// Limits that Traefik starts with hold for every call without a transport of its own, wherever they stand.
+func TestLimitsThatTraefikStartsWithAreThoseOfEveryCall(t *testing.T) {
+	const route = `
+---
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: web, namespace: shop}
+spec: {routes: [{match: "Path('/x')", services: [{name: orders, port: 80}]}]}
+`
+	const own = "---\napiVersion: traefik.io/v1alpha1\nkind: ServersTransport\nmetadata: {name: own, namespace: shop}\n" +
+		"spec: {forwardingTimeouts: {dialTimeout: 1s}}\n"
+	const argument = `"--serversTransport.forwardingTimeouts.responseHeaderTimeout=30s"`
+	const release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nspec: {values: {additionalArguments: [" +
+		argument + "]}}"
+	for _, c := range []struct {
+		name, text string
+		want       time.Duration
+		unknown    bool
+	}{
+		{"values of the chart", "additionalArguments: [" + argument + "]" + route, 30 * time.Second, false},
+		{"a release of Flux", release + route, 30 * time.Second, false},
+		{"a workload", "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{args: [" + argument +
+			"]}]}}}" + route, 30 * time.Second, false},
+		{"a compose file", "services: {traefik: {image: traefik, command: [" + argument + "]}}" + route, 30 * time.Second,
+			false},
+		{"its own file", "serversTransport: {forwardingTimeouts: {responseHeaderTimeout: 30s}}" + route, 30 * time.Second,
+			false},
+		{"two that differ", "serversTransport: {forwardingTimeouts: {responseHeaderTimeout: 9s}}\n---\n" + release + route, 0,
+			true},
+		{"a transport of its own", release + strings.Replace(route, "port: 80", "port: 80, serversTransport: own", 1) + own,
+			0, false},
+	} {
+		f := read(t, "3.7", c.text)
+		if len(f.Calls) != 1 || len(f.Remarks) != 0 {
+			t.Errorf("%s: %s", c.name, f.YAML())
+			continue
+		}
+		limit := f.Calls[0].Layers[0].PerTry
+		if v, known := limit.Get(); v != c.want || known == c.unknown {
+			t.Errorf("%s: %v, want %v", c.name, limit, c.want)
+		}
+	}
+}
+
+// An annotation that a program puts together may name a middleware that no router is seen to use.
+func TestAMiddlewareThatATextNamesIsNotUnused(t *testing.T) {
+	docs, _ := source.YAML("t.yaml", []byte("apiVersion: traefik.io/v1alpha1\nkind: Middleware\n"+
+		"metadata: {name: again, namespace: shop}\nspec: {retry: {attempts: 3}}\n"))
+	for names, remarks := range map[string]int{"shop-again@kubernetescrd": 0, "shop-other@kubernetescrd": 1} {
+		f := traefik.Read(docs, source.Assume{Mentions: func(text string) bool { return strings.Contains(names, text) }})
+		if len(f.Remarks) != remarks {
+			t.Errorf("%s: %+v", names, f.Remarks)
+		}
+	}
+}
+
+func TestExpressionsOfTerraformAreCalledAfterWhatTheyReferTo(t *testing.T) {
+	for name, want := range map[string]string{
+		"${kubernetes_service.web.metadata[0].name}":                                  "web.shop",
+		"${local.is_old ? var.old : one(kubernetes_service.new[*].metadata[0].name)}": "(is_old).shop",
+		"${var.name}-web": "(name)-web.shop",
+		"web":             "web.shop",
+	} {
+		f := read(t, "3.7", "apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: a, namespace: "+
+			"'${kubernetes_namespace_v1.shop.metadata[0].name}'}\nspec: {routes: [{match: \"Path('/x')\", services: [{name: '"+
+			name+"'}]}]}\n")
+		if len(f.Calls) != 1 || f.Calls[0].To != want {
+			t.Errorf("%s: want %s\n%s", name, want, f.YAML())
+		}
+	}
+}

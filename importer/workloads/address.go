@@ -34,7 +34,8 @@ var (
 // in batches: no request waits for it, and none fails with it. The address that a page of its documentation shows is
 // nothing that it calls, nor is the one at which a browser finds it.
 var telemetry = regexp.MustCompile(`(?i)(^|_)(OTEL|OTLP|STATSD|ZIPKIN|DD_AGENT|DD_TRACE|SWAGGER|SPRINGDOC|` +
-	`PUBLIC_?UR[IL]|SEQ_?SERVER_?URL|JAEGER_(AGENT|ENDPOINT|COLLECTOR))(_|$)`)
+	`PUBLIC_?UR[IL]|ORIGINS?|EXTERNAL_?URL|SERVER_ROOT_URL|KC_HOSTNAME|SEQ_?SERVER_?URL|` +
+	`JAEGER_(AGENT|ENDPOINT|COLLECTOR))(_|$)`)
 
 var telemetryPorts = []string{"4317", "4318", "6831", "6832", "8125", "14268"}
 

@@ -103,11 +103,18 @@ func (r *reading) workload(n source.Node) {
 	}
 	r.form.Services = append(r.form.Services, s)
 	for _, c := range containers(n) {
+		if slices.Contains(proxies, c.Get("name").Text()) {
+			continue
+		}
 		for _, e := range c.Get("env").Items() {
 			r.variable(name, e.Get("name").Text(), e.Get("value"), n.Get("metadata", "namespace").Text())
 		}
 	}
 }
+
+// proxies are containers of meshes. The addresses in their variables are those of the control plane, which no request
+// waits for.
+var proxies = []string{"istio-proxy", "linkerd-proxy"}
 
 func (r *reading) compose(n source.Node) {
 	for _, p := range n.Get("services").Pairs() {

@@ -1,6 +1,7 @@
 package workloads_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -118,10 +119,14 @@ func TestWhereSpansAndMetricsAreSentIsNoCall(t *testing.T) {
       SeqServerUrl: http://seq
       SHOP_PUBLICURL: http://shop.example.com/front
       PUBLIC_URL: http://shop.example.com
+      KC_HOSTNAME: https://shop.example.com
+      GF_SERVER_ROOT_URL: https://shop.example.com
+      EXTERNAL_URL: https://shop.example.com
+      CSRF_TRUSTED_ORIGINS: https://shop.example.com,http://shop.example.com
       JAEGER_QUERY_URL: http://jaeger:16686
       HOTEL_URL: http://hotel
 `)
-	if want := []string{"front>jaeger f.yaml:14:25", "front>hotel f.yaml:15:18"}; !slices.Equal(calls, want) {
+	if want := []string{"front>jaeger f.yaml:18:25", "front>hotel f.yaml:19:18"}; !slices.Equal(calls, want) {
 		t.Errorf("calls %q, want %q", calls, want)
 	}
 }
@@ -184,5 +189,15 @@ spec: {template: {spec: {containers: [{env: [{name: PROFILES, value: "prod,docke
 	}
 	if len(got) != len(want) {
 		t.Errorf("%v", got)
+	}
+}
+
+func TestWhatAProxyOfAMeshCallsIsNoCallOfItsWorkload(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: front}\nspec:\n  containers:\n  - name: %s\n" +
+		"    env: [{name: CA_ADDR, value: 'istiod.istio-system.svc:15012'}]\n"
+	for name, want := range map[string]int{"istio-proxy": 0, "linkerd-proxy": 0, "front": 1} {
+		if _, _, calls := read(t, fmt.Sprintf(pod, name)); len(calls) != want {
+			t.Errorf("%s: %q", name, calls)
+		}
 	}
 }
