@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -244,5 +245,43 @@ func TestACallThatItsServiceCancelsAtTheDeadlineIsPastItsDeadline(t *testing.T) 
 				ended = ""
 			}
 		})
+	}
+}
+
+// What a service is told to have is what is left when it is told, however long its connection was in coming.
+func TestTheDeadlineIsToldAsOfWhenThereIsAConnection(t *testing.T) {
+	url, calls := frameService(t)
+	held := make(chan time.Duration, 10)
+	slow := rawUpstream(t, func(c net.Conn, _ int) {
+		begun := make([]byte, 1)
+		if _, err := io.ReadFull(c, begun); err != nil {
+			return
+		}
+		since, pause := time.Now(), time.NewTimer(50*time.Millisecond)
+		<-pause.C
+		held <- time.Since(since)
+		on, err := net.Dial("tcp", strings.TrimPrefix(url, "h2c://"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer on.Close()
+		go func() { _, _ = io.Copy(c, on) }()
+		_, _ = io.Copy(on, io.MultiReader(bytes.NewReader(begun), c))
+	})
+	r := start(t, single([]string{"h2c" + strings.TrimPrefix(slow.url, "http")}))
+	c := r.h2(65535)
+	c.request(1, 0, ":method", "POST", ":scheme", "http", ":authority", "s.test", ":path", "/a.B/C", "content-type",
+		"application/grpc", "te", "trailers", "grpc-timeout", "99999999u")
+	c.frame(0, 1, 1, message("x"))
+	fields, waited := wait(t, "the call", calls)[0].fields, <-held
+	left := 99_999_999*time.Microsecond - waited
+	if told, ok := hops.ParseGRPCTimeout(fields["grpc-timeout"]); !ok || told > left {
+		t.Errorf("grpc-timeout %q where the connection took %v: at most %v is left", fields["grpc-timeout"], waited, left)
+	}
+	var envoys int64
+	_, err := fmt.Sscan(fields["x-envoy-expected-rq-timeout-ms"], &envoys)
+	if told := time.Duration(envoys) * time.Millisecond; err != nil || told > left+time.Millisecond {
+		t.Errorf("x-envoy-expected-rq-timeout-ms %d where at most %v is left", envoys, left)
 	}
 }

@@ -42,12 +42,12 @@ func (a *answer) await(ctx context.Context, d *dial) error {
 func (a *answer) sendHTTP2(ctx context.Context) error {
 	h, e := &a.h2, a.to
 	h.began = core.Now()
-	h.lines = a.head.http2(&h.head, h.lines, e)
-	for stale := 0; ; {
+	for stale := 0; ; a.head.now = core.Now() {
 		conn, err := a.connectHTTP2(ctx, &e.http2)
 		if err != nil {
 			return err
 		}
+		h.lines, h.extended = a.head.http2(&h.head, h.lines, e), false // behind the wait: it tells how much time is left
 		if err = a.openHTTP2(conn); err == nil {
 			if err = a.converseHTTP2(ctx); err == nil {
 				return nil
@@ -78,6 +78,7 @@ func (a *answer) connectHTTP2(ctx context.Context, p *http2Pool) (*h2.Conn, erro
 		if err := a.await(ctx, d); err != nil {
 			return nil, err
 		}
+		a.head.now = core.Now()
 	}
 }
 
