@@ -52,7 +52,9 @@ func GRPC(routes []Route) []byte {
 				BackoffMultiplier: l.Backoff.Multiplier.Or(1), RetryableStatusCodes: clientCodes(l)}
 		}
 		if ratio := l.Budget.Ratio.Or(0); ratio > 0 && m.RetryPolicy != nil && c.RetryThrottling == nil {
-			c.RetryThrottling = &grpcThrottling{MaxTokens: l.Budget.Tokens.Or(10), TokenRatio: math.Round(ratio*1000) / 1000}
+			// It keeps three places, and refuses a config without a ratio.
+			c.RetryThrottling = &grpcThrottling{MaxTokens: min(l.Budget.Tokens.Or(10), 1000),
+				TokenRatio: max(math.Round(ratio*1000)/1000, 0.001)}
 		}
 		c.MethodConfig = append(c.MethodConfig, m)
 	}

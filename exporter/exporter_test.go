@@ -210,3 +210,15 @@ func TestWhatIsTheSameOfAllMethodsIsOneRow(t *testing.T) {
 		t.Errorf("%s, want %s", s, want)
 	}
 }
+
+// A ratio of 0, or more than a thousand tokens, would have gRPC refuse the whole config.
+func TestGRPCTakesTheBudgetOfAnyPolicy(t *testing.T) {
+	r := route()
+	r.Layer.Budget = topology.Budget{Ratio: w(0.0004), Tokens: w(5000.0)}
+	got := string(written(t, "grpc", []exporter.Route{r}))
+	for _, want := range []string{`"tokenRatio": 0.001`, `"maxTokens": 1000`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("without %s:\n%s", want, got)
+		}
+	}
+}
