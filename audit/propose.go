@@ -179,8 +179,8 @@ func (p *plan) step(form *topology.Form, w *Worst, a *lint.Amplified, o lint.Opt
 func (p *plan) best(form *topology.Form, changes [][]*setting, a *lint.Amplified, w *Worst, o lint.Options) (
 	best []*setting, after *lint.Amplified,
 ) {
-	endless := lengthOf(a).endless
 	least := lengthOf(a)
+	endless := least.endless
 	for _, change := range changes {
 		if p.effort <= 0 {
 			break

@@ -254,7 +254,7 @@ func (r *run) twice(e *edge, l *topology.Layer, other bool) {
 	}
 	one := Finding{Rule: "F301", At: listed(by, l), Subject: subject(e, l, "unsafe methods"), Effect: float64(n),
 		Message: fmt.Sprintf("%s %s %s to %s again (%s) after %s, by when the request may have been carried out",
-			name(l), sends, what, e.call.To, triesText(n), word(by, mayHaveRun)) + untilBreaker(l, n),
+			name(l), sends, what, e.call.To, triesText(n)+untilBreaker(l, n), word(by, mayHaveRun)),
 		Fix:         "retry safe methods only, or give the requests an idempotency key and say so (keyed: true)",
 		Assumptions: assumptions(l, by.Tries)}
 	if e.call.Unsafe.IsZero() {

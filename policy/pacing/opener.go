@@ -209,7 +209,7 @@ func (o *Opener) opened(now, took time.Duration) {
 		o.whole = max(o.whole, 1)
 	case o.steers && o.limit < 1<<20:
 		o.limit++
-		if o.whole == 1 { // what was slow before was of another kind: under an overload all are
+		if o.whole == 1 { // what was slow before may be of another kind: under an overload nearly all are slow
 			o.whole = 0
 		}
 	}
