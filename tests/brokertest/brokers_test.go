@@ -207,6 +207,30 @@ func (b broker) create(t testing.TB, name string, partitions int, config ...stri
 	})
 }
 
+// recreate deletes a topic and creates it anew with one partition. It waits until the broker names the new topic: a
+// producer that begins before then writes to the old one, and fails.
+func (b broker) recreate(t *testing.T, name string) {
+	t.Helper()
+	admin := b.admin(t)
+	if _, err := admin.DeleteTopics(within(t), name); err != nil {
+		t.Fatalf("topic %s: %v", name, err)
+	}
+	var id kadm.TopicID
+	eventually(t, "topic "+name+" to be made anew", func() bool {
+		resp, err := admin.CreateTopic(within(t), 1, 1, nil, name)
+		id = resp.ID
+		return err == nil && resp.Err == nil
+	})
+	eventually(t, "the broker to name the new topic", func() bool {
+		topics, err := admin.ListTopics(within(t), name)
+		if err != nil || topics[name].ID != id {
+			return false
+		}
+		ends, err := admin.ListEndOffsets(within(t), name)
+		return err == nil && ends.Error() == nil && len(ends[name]) == 1
+	})
+}
+
 // produce writes records and waits until all are acknowledged. Their topic may be empty: then it is the given one.
 // Partitions are those of the records.
 func (b broker) produce(t testing.TB, topic string, records ...*kgo.Record) {

@@ -57,13 +57,7 @@ func TestLettersThatWentToATopicThatWasMadeAnewAreNotCalledHandled(t *testing.T)
 		c.seed(t, 4, 1)
 		d := c.desk(t)
 		makeAnew := func() {
-			if _, err := b.admin(t).DeleteTopics(within(t), c.main); err != nil {
-				t.Error(err)
-			}
-			eventually(t, "the topic to be made anew", func() bool {
-				resp, err := b.admin(t).CreateTopic(within(t), 1, 1, nil, c.main)
-				return err == nil && resp.Err == nil
-			})
+			b.recreate(t, c.main)
 			c.produce(t, c.main, kgo.StringRecord("1"), kgo.StringRecord("2"), kgo.StringRecord("3"))
 			c.commits(t, c.group(), 3)
 		}

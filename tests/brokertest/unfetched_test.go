@@ -54,13 +54,7 @@ func TestTopicThatWasMadeAnewIsToldOnceAndOthersGoOn(t *testing.T) {
 		b.produce(t, anew, kgo.StringRecord("first"))
 		eventually(t, "the topic to be read", func() bool { return seen.count("first") == 1 })
 		began := time.Now()
-		if _, err := b.admin(t).DeleteTopics(within(t), anew); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the topic to be made anew", func() bool {
-			resp, err := b.admin(t).CreateTopic(within(t), 1, 1, nil, anew)
-			return err == nil && resp.Err == nil
-		})
+		b.recreate(t, anew)
 		eventually(t, "the consumer to say what to do", func() bool {
 			return lines.hints.Load() > 0 || lines.all.Load() > 100
 		})
@@ -112,13 +106,7 @@ func TestOffsetOfATopicThatIsGoneIsNotCommittedForTheNewOne(t *testing.T) {
 		stop := run()
 		b.produce(t, topic, kgo.StringRecord("old"))
 		eventually(t, "the handler to have it", func() bool { return seen.count("old") == 1 })
-		if _, err := b.admin(t).DeleteTopics(within(t), topic); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the topic to be made anew", func() bool {
-			resp, err := b.admin(t).CreateTopic(within(t), 1, 1, nil, topic)
-			return err == nil && resp.Err == nil
-		})
+		b.recreate(t, topic)
 		b.produce(t, topic, kgo.StringRecord("new 0"), kgo.StringRecord("new 1"))
 		eventually(t, "the consumer to see it", func() bool { return lines.all.Load() > 0 })
 		close(release)
