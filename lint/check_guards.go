@@ -115,6 +115,36 @@ func (r *run) breaker(e *edge, l *topology.Layer) {
 	}
 }
 
+// waiting is F505. That a product bounds nothing unless it is told to is one cause, for each program that leaves it out.
+func (r *run) waiting(e *edge, l *topology.Layer) {
+	var free []string
+	whys := map[string]bool{}
+	for key, v := range map[string]topology.Value[int]{"requests": l.Limits.Requests, "pending": l.Limits.Pending,
+		"connections": l.Limits.Connections} {
+		switch n, known := v.Get(); {
+		case known && n == topology.Unbounded:
+			free = append(free, key)
+			whys[v.Why] = whys[v.Why] || v.Origin != topology.Default
+		case !v.IsZero():
+			return
+		}
+	}
+	if slices.Sort(free); len(free) == 0 || idle(e) {
+		return
+	}
+	one := Finding{Rule: "F505", At: place(l.Limits.Requests, l), Subject: subject(e, l, "limits"),
+		Message: fmt.Sprintf("%s bounds nothing that waits for %s: no limit on %s", name(l), e.call.To,
+			strings.Join(free, ", ")),
+		Fix:         "bound how many calls run and wait at once (a bulkhead)",
+		Assumptions: assumptions(l, l.Limits.Requests, l.Limits.Pending, l.Limits.Connections)}
+	for why, chosen := range whys {
+		if len(whys) == 1 && !chosen && l.Kind == topology.Gateway {
+			one.cause = fmt.Sprint(e.from, l.Product, why, free)
+		}
+	}
+	r.report(one)
+}
+
 // bounds is F504, F505 and the part of F209 about layers.
 func (r *run) bounds(e *edge, l *topology.Layer) {
 	j := &l.Ejection
@@ -137,23 +167,7 @@ func (r *run) bounds(e *edge, l *topology.Layer) {
 					j.MaxShare, l.Endpoints)})
 		}
 	}
-	var free []string
-	for key, v := range map[string]topology.Value[int]{"requests": l.Limits.Requests, "pending": l.Limits.Pending,
-		"connections": l.Limits.Connections} {
-		switch n, known := v.Get(); {
-		case known && n == topology.Unbounded:
-			free = append(free, key)
-		case !v.IsZero():
-			return
-		}
-	}
-	if slices.Sort(free); len(free) > 0 && !idle(e) {
-		r.report(Finding{Rule: "F505", At: place(l.Limits.Requests, l), Subject: subject(e, l, "limits"),
-			Message: fmt.Sprintf("%s bounds nothing that waits for %s: no limit on %s", name(l), e.call.To,
-				strings.Join(free, ", ")),
-			Fix:         "bound how many calls run and wait at once (a bulkhead)",
-			Assumptions: assumptions(l, l.Limits.Requests, l.Limits.Pending, l.Limits.Connections)})
-	}
+	r.waiting(e, l)
 	if stops, known := l.Cancels.Get(); known && !stops {
 		// Connections that nobody accepts are work for nobody in any case.
 		if by, n := mostTries(l, topology.AllMethods, processed); by != nil {

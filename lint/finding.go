@@ -80,8 +80,13 @@ func (f *found) add(one Finding) {
 	if !again && (slices.Contains(ofNobody, one.Rule) || one.cause != "") {
 		key = one.Rule + "\x00" + cmp.Or(one.cause, one.Message)
 		if i, again = f.by[key]; again && f.list[i].At != one.At {
-			one.Related, one.Copies = append(one.Related, Place{one.At, theSame}), append(one.Copies, one.At)
-			one.At = f.list[i].At
+			other := one.At
+			if one.Effect > f.list[i].Effect { // its words are what will be said, so they are said of its place
+				other = f.list[i].At
+			} else {
+				one.At = f.list[i].At
+			}
+			one.Related, one.Copies = append(one.Related, Place{other, theSame}), append(one.Copies, other)
 		}
 	}
 	if !again {
@@ -102,14 +107,19 @@ func (f *found) add(one Finding) {
 		*was = one
 	}
 	was.Severity, was.Subject = severity, subject
-	was.Related = places(append(slices.Clone(related), one.Related...))
-	was.Copies = append(copies, one.Copies...)
+	was.Related = places(slices.DeleteFunc(append(slices.Clone(related), one.Related...), func(p Place) bool {
+		return p == Place{was.At, theSame}
+	}))
+	was.Copies = slices.DeleteFunc(append(slices.Clone(copies), one.Copies...), func(at topology.Position) bool {
+		return at == was.At
+	})
 	was.Assumptions = unique(append(slices.Clone(assumptions), one.Assumptions...))
 }
 
 // ofNobody are rules about what nobody wrote. It is missing in each copy of a file, and in each of several that are
-// meant as alternatives: where the words are the same, that is one finding.
-var ofNobody = []string{"F107", "F204", "F205", "F402", "F505"}
+// meant as alternatives: where the words are the same, that is one finding. Of F206 the number is in the words, so a
+// limit that copies have alike is one too.
+var ofNobody = []string{"F107", "F204", "F205", "F206", "F402", "F505"}
 
 // theSame is what stands at a copy.
 const theSame = "the same"

@@ -1,0 +1,67 @@
+package lint_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/lint"
+)
+
+// Findings of one cause are one, which says what it says of the place where that stands.
+func TestAFindingOfOneCauseStandsWhereItsWordsAreTrue(t *testing.T) {
+	const form = "calls:\n" +
+		"- from: edge\n  to: orders\n  layers:\n" +
+		"  - {kind: gateway, product: x, name: one, at: \"f.yaml:1:1\", overall: 0s (default of x 1)}\n" +
+		"- from: edge\n  to: stock\n  layers:\n" +
+		"  - {kind: gateway, product: x, name: two, at: \"f.yaml:2:1\", overall: 0s (default of x 1), match: {path: /a}}\n" +
+		"  - {kind: gateway, product: x, name: two, at: \"f.yaml:2:1\", overall: 0s (default of x 1), match: {path: /b}}\n"
+	for _, f := range lint.Run(parse(t, form), lint.Options{}) {
+		if f.Rule != "F204" {
+			continue
+		}
+		if len(f.Copies) != 1 || len(f.Related) != 1 || f.Related[0].At == f.At || f.Copies[0] == f.At ||
+			strings.Contains(f.Message, "stock") != (f.At.Line == 2) {
+			t.Errorf("%v: %s (%v, %v)", f.At, f.Message, f.Copies, f.Related)
+		}
+		return
+	}
+	t.Error("no F204")
+}
+
+// One gateway bounds nothing by default: that is one thing to know of it, however many routes it has.
+func TestWhatAGatewayDoesNotBoundIsSaidOnce(t *testing.T) {
+	const form = "calls:\n" +
+		"- from: edge\n  to: orders\n  layers:\n" +
+		"  - {kind: gateway, product: x, name: one, at: \"f.yaml:1:1\", limits: {requests: unbounded (default of x 1)}}\n" +
+		"- from: edge\n  to: stock\n  layers:\n" +
+		"  - {kind: gateway, product: x, name: two, at: \"f.yaml:2:1\", limits: {requests: unbounded (default of x 1)}}\n" +
+		"- from: edge\n  to: cart\n  layers:\n" +
+		"  - {kind: gateway, product: x, name: three, at: \"f.yaml:3:1\", limits: {requests: unbounded}}\n"
+	var said []string
+	for _, f := range lint.Run(parse(t, form), lint.Options{}) {
+		if f.Rule == "F505" {
+			said = append(said, f.Message)
+		}
+	}
+	if len(said) != 2 || !strings.Contains(said[0], "in 1 further place") || !strings.Contains(said[1], "cart") {
+		t.Errorf("%q, want one for the default, and one for what somebody wrote", said)
+	}
+}
+
+// A site that has its limit in a file for HTTP and in one for HTTPS has it in two places, and that is one finding.
+func TestALimitThatCopiesHaveAlikeIsOneFinding(t *testing.T) {
+	const form = "calls:\n- from: edge\n  to: orders\n  layers:\n" +
+		"  - {kind: gateway, product: x, name: site, perTry: 10m (http.conf:7:1), repeats: [{on: [refused], tries: 1}]}\n" +
+		"  - {kind: gateway, product: x, name: site, perTry: 10m (https.conf:9:1), repeats: [{on: [refused], tries: 1}]}\n"
+	found := 0
+	for _, f := range lint.Run(parse(t, form), lint.Options{}) {
+		if f.Rule == "F206" {
+			if found++; len(f.Copies) != 1 {
+				t.Errorf("%+v", f)
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d findings", found)
+	}
+}
