@@ -115,8 +115,9 @@ func (r *run) breaker(e *edge, l *topology.Layer) {
 	}
 }
 
-// waiting is F505. That a product bounds nothing unless it is told to is one cause, for each program that leaves it out.
-func (r *run) waiting(e *edge, l *topology.Layer) {
+// waiting is F505. That a product bounds nothing unless it is told to is one cause, for each program that leaves it
+// out.
+func waiting(e *edge, l *topology.Layer) (one Finding, found bool) {
 	var free []string
 	whys := map[string]bool{}
 	for key, v := range map[string]topology.Value[int]{"requests": l.Limits.Requests, "pending": l.Limits.Pending,
@@ -126,13 +127,13 @@ func (r *run) waiting(e *edge, l *topology.Layer) {
 			free = append(free, key)
 			whys[v.Why] = whys[v.Why] || v.Origin != topology.Default
 		case !v.IsZero():
-			return
+			return one, false
 		}
 	}
 	if slices.Sort(free); len(free) == 0 || idle(e) {
-		return
+		return one, false
 	}
-	one := Finding{Rule: "F505", At: place(l.Limits.Requests, l), Subject: subject(e, l, "limits"),
+	one = Finding{Rule: "F505", At: place(l.Limits.Requests, l), Subject: subject(e, l, "limits"),
 		Message: fmt.Sprintf("%s bounds nothing that waits for %s: no limit on %s", name(l), e.call.To,
 			strings.Join(free, ", ")),
 		Fix:         "bound how many calls run and wait at once (a bulkhead)",
@@ -142,7 +143,7 @@ func (r *run) waiting(e *edge, l *topology.Layer) {
 			one.cause = fmt.Sprint(e.from, l.Product, why, free)
 		}
 	}
-	r.report(one)
+	return one, true
 }
 
 // bounds is F504, F505 and the part of F209 about layers.
@@ -167,7 +168,9 @@ func (r *run) bounds(e *edge, l *topology.Layer) {
 					j.MaxShare, l.Endpoints)})
 		}
 	}
-	r.waiting(e, l)
+	if one, free := waiting(e, l); free {
+		r.report(one)
+	}
 	if stops, known := l.Cancels.Get(); known && !stops {
 		// Connections that nobody accepts are work for nobody in any case.
 		if by, n := mostTries(l, topology.AllMethods, processed); by != nil {

@@ -24,6 +24,8 @@ type Found struct {
 //     gateway calls it.
 //   - A policy for "*" or "*.shop" is added to calls between services of that namespace that have no layer of its
 //     product and kind, but not to those of a database. It makes no call.
+//   - A policy for such names of a mesh of Kubernetes is not added to calls by, or in front of, what only compose files
+//     run.
 //   - A sidecar's policy is not added to the calls of a gateway, which is a proxy itself.
 //   - Callees and callers that no file describes become services. A service without a namespace is the one with a
 //     namespace that has its name, if there is one such. A callee without one is looked for in its caller's first.
@@ -38,7 +40,7 @@ type Found struct {
 func (f Form) Join() (Form, []Found) {
 	j := &joining{out: Form{Remarks: slices.Clone(f.Remarks), Protos: f.Protos}}
 	j.out.Services = short(unite(f.Services))
-	j.names = NewNames(j.out.Services)
+	j.names, j.placed = NewNames(j.out.Services), allPlaced(j.out.Services)
 	for _, c := range f.Calls {
 		j.call(c)
 	}
@@ -108,6 +110,7 @@ type joining struct {
 	found []Found
 	// unclear are callees of policies of which is not known which of the callers that the policies name call them.
 	unclear map[string]bool
+	placed  bool // files say the namespace of all that Kubernetes runs
 }
 
 // service returns the service that a name means, which is a new one if no file describes it.
@@ -198,7 +201,7 @@ func (j *joining) policy(p *Policy) {
 		if c.To != to || p.Layer.Kind == SidecarOut && c.ofGateway() && !slices.Contains(from, c.From) {
 			continue
 		}
-		if len(p.Callers) == 0 || slices.Contains(from, c.From) || covered(p.Callers, c.From) {
+		if len(p.Callers) == 0 || slices.Contains(from, c.From) || j.covered(p.Callers, c.From) {
 			c.Layers = append(c.Layers, p.Layer)
 			joined = true
 		}
@@ -306,6 +309,9 @@ func (s *Service) merge(other Service) {
 	keep(&s.Cancels, other.Cancels)
 	keep(&s.CallTree, other.CallTree)
 	s.speak(other.Speaks)
+	if other.Runs == RunsKubernetes || s.Runs == "" {
+		s.Runs = other.Runs
+	}
 	s.Database = s.Database || other.Database
 	s.Proxy = s.Proxy || other.Proxy
 }

@@ -66,14 +66,14 @@ func TestALimitMayStandInTheEnvironment(t *testing.T) {
 func TestPlaceholdersOfOneFolderAreOneRemark(t *testing.T) {
 	_, _, remarks := filledIn(t, "a.template", "server { location /a { proxy_pass http://${A}:1; }\n"+
 		" location /b { proxy_pass http://${A}:2; }\n location /c { proxy_pass http://${B}; } }")
-	if want := "F702 what ${A} and ${B} are, is known only when the files are filled in; in the names of services they are " +
-		"(a) and (b) here"; remarks != want {
+	if want := "F702 what ${A} and ${B} are, is known only when the files are filled in; in the names of services they " +
+		"are (a) and (b) here"; remarks != want {
 		t.Errorf("%q, want %q", remarks, want)
 	}
 }
 
-// That a file is a template says all that can be said of its includes, of where it leads, and of what does not look like
-// nginx between its lines.
+// That a file is a template says all that can be said of its includes, of where it leads, and of what does not look
+// like nginx between its lines.
 func TestOfATemplateItIsSaidThatItIsOneAndNoMore(t *testing.T) {
 	const text = "{{- range $host, $c := . }}\n  {{- $_ := set $all (dict\n    \"a\" $c\n    \"b\" $host) }}\n" +
 		"server { include {{ printf \"/etc/%s\" $host }};\n location / { proxy_pass {{ trim $c }}; } }\n{{- end }}\n"
