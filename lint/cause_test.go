@@ -65,3 +65,16 @@ func TestALimitThatCopiesHaveAlikeIsOneFinding(t *testing.T) {
 		t.Errorf("%d findings", found)
 	}
 }
+
+// What is to be done about all values that templates fill in is one thing; about a value that is wrong it is not.
+func TestWhatOnlyATemplateKnowsIsOneFinding(t *testing.T) {
+	const form = "remarks:\n" +
+		"- {rule: F702, at: \"a.yaml:1:1\", text: \"the host is a template: x\", fix: pass the file as it is rendered}\n" +
+		"- {rule: F702, at: \"b.yaml:1:1\", text: \"the host is a template: y\", fix: pass the file as it is rendered}\n" +
+		"- {rule: F702, at: \"c.yaml:1:1\", text: 5sec is no duration, fix: correct it}\n" +
+		"- {rule: F702, at: \"d.yaml:1:1\", text: 6sec is no duration, fix: correct it}\n"
+	all := lint.Run(parse(t, form), lint.Options{})
+	if len(all) != 3 || !strings.Contains(all[0].Message, "in 1 further place") || len(all[0].Copies) != 1 {
+		t.Errorf("%+v", all)
+	}
+}

@@ -113,7 +113,7 @@ func (r *run) proved(l loudest, path bool) {
 	if i, ok := r.g.index[l.b.Service]; ok {
 		one.At = r.g.services[i].At
 	}
-	way, mild, guess, sooner := "", false, "", ""
+	way, mild, guessed, guess, sooner := "", false, false, "", ""
 	if path {
 		hops := r.amplified.Path(l.b, l.r, false)
 		var cause *topology.Layer
@@ -124,7 +124,7 @@ func (r *run) proved(l loudest, path bool) {
 		if mild && l.b.unsent() {
 			return // nobody need make all of these calls, and none of them loads anyone
 		}
-		if mild {
+		if guessed = mild; guessed {
 			total = 0
 		}
 		way, cause = r.describe(hops, &one, total)
@@ -157,6 +157,9 @@ func (r *run) proved(l loudest, path bool) {
 	}
 	if mild || sooner != "" || l.b.unsent() {
 		one.Severity = Warning
+	}
+	if guessed {
+		one.Severity = Note // it is many only if variables are calls that one request makes, all of them
 	}
 	r.report(one)
 }

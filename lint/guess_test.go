@@ -25,7 +25,7 @@ func TestCallsThatAreGuessedFromVariablesAreNoErrorTogether(t *testing.T) {
 		form, says string
 		want, nine lint.Severity
 	}{
-		{guessed, "if it makes every call whose address a variable holds", lint.Warning,
+		{guessed, "if it makes every call whose address a variable holds", lint.Note,
 			lint.Note},
 		{fanned("", `"3 (default of nginx 1)"`), "can become up to 15 attempts", lint.Error, lint.Warning},
 		{fanned(variable, `"11 (default of nginx 1)"`), "can become up to 55 attempts", lint.Error, lint.Warning},
@@ -44,7 +44,7 @@ func TestCallsThatAreGuessedFromVariablesAreNoErrorTogether(t *testing.T) {
 	}
 }
 
-func TestAGuessedCallMakesNoWarningOfWhatIsTooMuchWithoutIt(t *testing.T) {
+func TestAGuessedCallMakesNoNoteOfWhatIsTooMuchWithoutIt(t *testing.T) {
 	const variable = ", perRequest: \"1 (assumed: the address stands in the variable X)\""
 	said := fanned("", `"3 (default of nginx 1)"`)
 	guessed := strings.Replace(said, "to: five", "to: five"+variable, 1)
@@ -57,8 +57,8 @@ func TestAGuessedCallMakesNoWarningOfWhatIsTooMuchWithoutIt(t *testing.T) {
 		t.Errorf("%+v, want an error that says what is proved without the guess", got)
 	}
 	got = of("F101", lint.Run(parse(t, guessed), lint.Options{MaxAmplification: 12}))
-	if len(got) != 1 || got[0].Severity != lint.Warning {
-		t.Errorf("%+v, want a warning: without the guess it is within the limit", got)
+	if len(got) != 1 || got[0].Severity != lint.Note {
+		t.Errorf("%+v, want a note: without the guess it is within the limit", got)
 	}
 }
 

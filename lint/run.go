@@ -91,6 +91,9 @@ func (r *run) remarks() {
 		if m.Assumed != "" {
 			one.Severity, one.Assumptions = min(one.Severity, Warning), []string{m.Assumed}
 		}
+		if m.Rule == "F702" && strings.Contains(m.Fix, "rendered") {
+			one.cause = m.Fix // all templates: what is to be done about them is one thing
+		}
 		r.report(one)
 	}
 }
