@@ -78,3 +78,26 @@ func TestWhatOnlyATemplateKnowsIsOneFinding(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// One product lifts its cap: that is one thing to know of it, however many calls it is for.
+func TestACapThatAProductLiftsIsSaidOnce(t *testing.T) {
+	layer := func(line, cap string) string {
+		return "  - {kind: gateway, product: x, name: r" + line + ", at: \"f.yaml:" + line + ":1\", budget: {concurrent: " +
+			cap + "}, repeats: [{on: [\"503\", hang], tries: 3}]}\n"
+	}
+	form := "calls:\n- from: edge\n  to: orders\n  layers:\n" + layer("1", "unbounded (default of x 1)") +
+		"- from: edge\n  to: stock\n  layers:\n" + layer("2", "unbounded (default of x 1)") +
+		"- from: edge\n  to: cart\n  layers:\n" + layer("3", "5000")
+	got := of("F403", lint.Run(parse(t, form), lint.Options{}))
+	if len(got) != 2 || len(got[0].Copies)+len(got[1].Copies) != 1 {
+		t.Errorf("%+v, want one for the default and one for what somebody wrote", got)
+	}
+}
+
+func TestProfilesThatWereNotCountedAreOneFinding(t *testing.T) {
+	const form = "remarks:\n- {rule: F702, at: \"a.yaml:1:1\", text: x, fix: \"tell which profiles are active: a\"}\n" +
+		"- {rule: F702, at: \"b.yaml:1:1\", text: y, fix: \"tell which profiles are active: b\"}\n"
+	if all := lint.Run(parse(t, form), lint.Options{}); len(all) != 1 {
+		t.Errorf("%+v", all)
+	}
+}

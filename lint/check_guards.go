@@ -26,10 +26,14 @@ func (r *run) budget(e *edge, l *topology.Layer) {
 	m, capped := b.Concurrent.Get()
 	chosen, _ := mostTries(l, topology.AllMethods, executed)
 	if capped && m >= manyConcurrent && !rated && (chosen != nil || by.Tries.Origin != topology.Default && n > 2) {
-		r.report(Finding{Rule: "F403", At: place(b.Concurrent, l), Subject: subject(e, l, "budget"), Effect: float64(n),
+		one := Finding{Rule: "F403", At: place(b.Concurrent, l), Subject: subject(e, l, "budget"), Effect: float64(n),
 			Message: fmt.Sprintf("nothing bounds the retries of %s together: it has no retry budget, and its cap on "+
 				"concurrent retries is %s", name(l), concurrent(m)),
-			Fix: "set a retry budget of 10 to 20 %, or a low cap", Assumptions: assumptions(l, b.Concurrent)})
+			Fix: "set a retry budget of 10 to 20 %, or a low cap", Assumptions: assumptions(l, b.Concurrent)}
+		if b.Concurrent.Origin == topology.Default { // one default, however many calls it is for
+			one.cause = fmt.Sprint(l.Kind, l.Product, b.Concurrent.Why, m)
+		}
+		r.report(one)
 	}
 	r.generous(e, l)
 	rate, instances := r.g.rateOf(e), r.g.instances(e)

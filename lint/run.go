@@ -94,6 +94,9 @@ func (r *run) remarks() {
 		if m.Rule == "F702" && strings.Contains(m.Fix, "rendered") {
 			one.cause = m.Fix // all templates: what is to be done about them is one thing
 		}
+		if m.Rule == "F702" && strings.HasPrefix(m.Fix, "tell which profiles are active") {
+			one.cause = "profiles"
+		}
 		r.report(one)
 	}
 }

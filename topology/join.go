@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Found is one name in a file that means a service, and the rule by which it was found.
@@ -26,6 +27,7 @@ type Found struct {
 //     product and kind, but not to those of a database. It makes no call.
 //   - A policy for such names of a mesh of Kubernetes is not added to calls by, or in front of, what only compose files
 //     run.
+//   - A sidecar's policy for a database of which nobody wrote how it tries only opens connections.
 //   - A sidecar's policy is not added to the calls of a gateway, which is a proxy itself.
 //   - Callees and callers that no file describes become services. A service without a namespace is the one with a
 //     namespace that has its name, if there is one such. A callee without one is looked for in its caller's first.
@@ -191,8 +193,13 @@ func (j *joining) policy(p *Policy) {
 		return
 	}
 	to, ok := j.callee(p)
-	if !ok || p.Layer.idle() && j.stores(to) {
+	layer, databases := p.Layer, ok && j.stores(to)
+	if !ok || layer.idle() && databases {
 		return
+	}
+	if databases && layer.Kind == SidecarOut && layer.implicit() {
+		none := Value[time.Duration]{}
+		layer.Kind, layer.Repeats, layer.Overall, layer.PerTry = Connection, nil, none, none
 	}
 	from := j.callers(p)
 	joined := false
@@ -202,12 +209,12 @@ func (j *joining) policy(p *Policy) {
 			continue
 		}
 		if len(p.Callers) == 0 || slices.Contains(from, c.From) || j.covered(p.Callers, c.From) {
-			c.Layers = append(c.Layers, p.Layer)
+			c.Layers = append(c.Layers, layer)
 			joined = true
 		}
 	}
 	if !joined && (len(p.Callers) == 0 || patterns(p.Callers) || j.unclear[to]) && !(p.Layer.implicit() && j.called(to)) {
-		j.out.Calls = append(j.out.Calls, Call{To: to, At: p.Layer.At, Layers: []Layer{p.Layer}})
+		j.out.Calls = append(j.out.Calls, Call{To: to, At: p.Layer.At, Layers: []Layer{layer}})
 	}
 }
 
