@@ -43,8 +43,8 @@ func TestWhatAGatewayDoesNotBoundIsSaidOnce(t *testing.T) {
 			said = append(said, f.Message)
 		}
 	}
-	if len(said) != 2 || !strings.Contains(said[0], "in 1 further place") || !strings.Contains(said[1], "cart") {
-		t.Errorf("%q, want one for the default, and one for what somebody wrote", said)
+	if len(said) != 1 || !strings.Contains(said[0], "in 2 further places") {
+		t.Errorf("%q, want one", said)
 	}
 }
 
@@ -79,18 +79,17 @@ func TestWhatOnlyATemplateKnowsIsOneFinding(t *testing.T) {
 	}
 }
 
-// One product lifts its cap: that is one thing to know of it, however many calls it is for.
-func TestACapThatAProductLiftsIsSaidOnce(t *testing.T) {
-	layer := func(line, cap string) string {
-		return "  - {kind: gateway, product: x, name: r" + line + ", at: \"f.yaml:" + line + ":1\", budget: {concurrent: " +
-			cap + "}, repeats: [{on: [\"503\", hang], tries: 3}]}\n"
+// What is said of several routes in the same words is one finding, but an error is one to mend at each place.
+func TestTheSameWordsOfSeveralRoutesAreOneFinding(t *testing.T) {
+	route := func(to, line, tries, more string) string {
+		return "- from: edge\n  to: " + to + "\n" + more + "  layers: [{kind: gateway, product: x, name: r" + line +
+			", at: \"f.yaml:" + line + ":1\", repeats: [{on: [\"500\"], tries: " + tries + "}]}]\n"
 	}
-	form := "calls:\n- from: edge\n  to: orders\n  layers:\n" + layer("1", "unbounded (default of x 1)") +
-		"- from: edge\n  to: stock\n  layers:\n" + layer("2", "unbounded (default of x 1)") +
-		"- from: edge\n  to: cart\n  layers:\n" + layer("3", "5000")
-	got := of("F403", lint.Run(parse(t, form), lint.Options{}))
-	if len(got) != 2 || len(got[0].Copies)+len(got[1].Copies) != 1 {
-		t.Errorf("%+v, want one for the default and one for what somebody wrote", got)
+	for more, want := range map[string]int{"": 2, "  unsafe: true\n": 3} {
+		form := "calls:\n" + route("orders", "1", "3", more) + route("stock", "2", "3", more) + route("cart", "3", "4", more)
+		if got := of("F301", lint.Run(parse(t, form), lint.Options{})); len(got) != want {
+			t.Errorf("%q: %+v, want %d", more, got, want)
+		}
 	}
 }
 

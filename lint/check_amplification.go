@@ -113,7 +113,7 @@ func (r *run) proved(l loudest, path bool) {
 	if i, ok := r.g.index[l.b.Service]; ok {
 		one.At = r.g.services[i].At
 	}
-	way, mild, guessed, guess, sooner := "", false, false, "", ""
+	way, mild, guess, sooner := "", false, "", ""
 	if path {
 		hops := r.amplified.Path(l.b, l.r, false)
 		var cause *topology.Layer
@@ -121,11 +121,8 @@ func (r *run) proved(l loudest, path bool) {
 		if guess, mild = r.apart(hops, l); guess != "" {
 			one.Assumptions = append(one.Assumptions, allCalls)
 		}
-		if mild && l.b.unsent() {
-			return // nobody need make all of these calls, and none of them loads anyone
-		}
-		if guessed = mild; guessed {
-			total = 0
+		if mild {
+			return // nobody need make all of these calls; the first line says what it would be
 		}
 		way, cause = r.describe(hops, &one, total)
 		mild = mild || paidFor(hops) || !slices.ContainsFunc(l.b.Outcomes, executed) && unchosen(hops)
@@ -157,9 +154,6 @@ func (r *run) proved(l loudest, path bool) {
 	}
 	if mild || sooner != "" || l.b.unsent() {
 		one.Severity = Warning
-	}
-	if guessed {
-		one.Severity = Note // it is many only if variables are calls that one request makes, all of them
 	}
 	r.report(one)
 }

@@ -208,6 +208,7 @@ func (r *run) unlimited() {
 				e.way(), e.call.To),
 			Fix: "set a limit for the whole call, less than its callers wait", Assumptions: append(assumptions(l, l.Overall,
 				l.PerTry), "no program on the way sets a limit of its own in code")}
+		one.cause = one.Message                   // in each of several files that are meant as alternatives
 		if l.Overall.Origin == topology.Written { // somebody decided on no limit, and may have had a stream in mind
 			one.Severity = Note
 		} else if l.Kind == topology.Gateway { // one program leaves it out, for each of its routes

@@ -26,14 +26,10 @@ func (r *run) budget(e *edge, l *topology.Layer) {
 	m, capped := b.Concurrent.Get()
 	chosen, _ := mostTries(l, topology.AllMethods, executed)
 	if capped && m >= manyConcurrent && !rated && (chosen != nil || by.Tries.Origin != topology.Default && n > 2) {
-		one := Finding{Rule: "F403", At: place(b.Concurrent, l), Subject: subject(e, l, "budget"), Effect: float64(n),
+		r.report(Finding{Rule: "F403", At: place(b.Concurrent, l), Subject: subject(e, l, "budget"), Effect: float64(n),
 			Message: fmt.Sprintf("nothing bounds the retries of %s together: it has no retry budget, and its cap on "+
 				"concurrent retries is %s", name(l), concurrent(m)),
-			Fix: "set a retry budget of 10 to 20 %, or a low cap", Assumptions: assumptions(l, b.Concurrent)}
-		if b.Concurrent.Origin == topology.Default { // one default, however many calls it is for
-			one.cause = fmt.Sprint(l.Kind, l.Product, b.Concurrent.Why, m)
-		}
-		r.report(one)
+			Fix: "set a retry budget of 10 to 20 %, or a low cap", Assumptions: assumptions(l, b.Concurrent)})
 	}
 	r.generous(e, l)
 	rate, instances := r.g.rateOf(e), r.g.instances(e)
@@ -119,37 +115,6 @@ func (r *run) breaker(e *edge, l *topology.Layer) {
 	}
 }
 
-// waiting is F505. That a product bounds nothing unless it is told to is one cause, for each program that leaves it
-// out.
-func waiting(e *edge, l *topology.Layer) (one Finding, found bool) {
-	var free []string
-	whys := map[string]bool{}
-	for key, v := range map[string]topology.Value[int]{"requests": l.Limits.Requests, "pending": l.Limits.Pending,
-		"connections": l.Limits.Connections} {
-		switch n, known := v.Get(); {
-		case known && n == topology.Unbounded:
-			free = append(free, key)
-			whys[v.Why] = whys[v.Why] || v.Origin != topology.Default
-		case !v.IsZero():
-			return one, false
-		}
-	}
-	if slices.Sort(free); len(free) == 0 || idle(e) {
-		return one, false
-	}
-	one = Finding{Rule: "F505", At: place(l.Limits.Requests, l), Subject: subject(e, l, "limits"),
-		Message: fmt.Sprintf("%s bounds nothing that waits for %s: no limit on %s", name(l), e.call.To,
-			strings.Join(free, ", ")),
-		Fix:         "bound how many calls run and wait at once (a bulkhead)",
-		Assumptions: assumptions(l, l.Limits.Requests, l.Limits.Pending, l.Limits.Connections)}
-	for why, chosen := range whys {
-		if len(whys) == 1 && !chosen && l.Kind == topology.Gateway {
-			one.cause = fmt.Sprint(e.from, l.Product, why, free)
-		}
-	}
-	return one, true
-}
-
 // bounds is F504, F505 and the part of F209 about layers.
 func (r *run) bounds(e *edge, l *topology.Layer) {
 	j := &l.Ejection
@@ -172,8 +137,22 @@ func (r *run) bounds(e *edge, l *topology.Layer) {
 					j.MaxShare, l.Endpoints)})
 		}
 	}
-	if one, free := waiting(e, l); free {
-		r.report(one)
+	var free []string
+	for key, v := range map[string]topology.Value[int]{"requests": l.Limits.Requests, "pending": l.Limits.Pending,
+		"connections": l.Limits.Connections} {
+		switch n, known := v.Get(); {
+		case known && n == topology.Unbounded:
+			free = append(free, key)
+		case !v.IsZero():
+			return
+		}
+	}
+	if slices.Sort(free); len(free) > 0 && !idle(e) {
+		r.report(Finding{Rule: "F505", At: place(l.Limits.Requests, l), Subject: subject(e, l, "limits"),
+			Message: fmt.Sprintf("%s bounds nothing that waits for %s: no limit on %s", name(l), e.call.To,
+				strings.Join(free, ", ")),
+			Fix:         "bound how many calls run and wait at once (a bulkhead)",
+			Assumptions: assumptions(l, l.Limits.Requests, l.Limits.Pending, l.Limits.Connections)})
 	}
 	if stops, known := l.Cancels.Get(); known && !stops {
 		// Connections that nobody accepts are work for nobody in any case.

@@ -92,15 +92,12 @@ func (r *run) times(e *edge, l *topology.Layer) {
 func (r *run) slow(e *edge, l *topology.Layer) {
 	if d, ends := l.Longest(topology.Hang, r.methods(e)); ends && d > time.Minute && !l.PerTry.IsUnknown() &&
 		!l.Overall.IsUnknown() && !staysOpen(l) && !connects(l) {
-		limit, cause := l.PerTry, ""
+		limit := l.PerTry
 		if limit.Or(0) == 0 {
 			limit = l.Overall
 		}
-		if limit.Origin == topology.Default { // one cause, however many places leave it out
-			cause = l.Kind.String() + limit.Why + d.String()
-		}
 		_, n := mostTries(l, topology.AllMethods, is(topology.Hang))
-		r.report(Finding{Rule: "F206", At: place(limit, l), cause: cause, Subject: subject(e, l, "longest time"),
+		r.report(Finding{Rule: "F206", At: place(limit, l), Subject: subject(e, l, "longest time"),
 			Effect: d.Seconds(),
 			Message: fmt.Sprintf("%s keeps a caller waiting for up to %v while %s hangs", name(l), d, e.call.To) +
 				untilBreaker(l, n),

@@ -56,8 +56,8 @@ var rulesOfAmplification = []Rule{
 		"A service that is idle on most days, with a retry budget that keeps the average low. It is a warning where " +
 			"budgets keep the average below the limit, or every layer of the path has one, where all attempts are connections " +
 			"that nobody accepts, and where every retry of the path is a default for codes of gRPC only. It is " +
-			"a note where no one way brings too much and only several do together that rest on addresses in " +
-			"variables: who holds five addresses need not call all five for one request. It is not said where one layer " +
+			"not said where no one way brings too much and only several do together that rest on addresses in " +
+			"variables: who holds five addresses need not call all five for one request. Nor is it where one layer " +
 			"alone repeats, without a count and with a budget, which is [F108](F108.md). Raise the limit " +
 			"(--max-amplification) if you mean it.",
 		"Let one layer of the path retry, the one that knows which calls may be repeated, and switch the others off. With " +

@@ -43,6 +43,8 @@ type run struct {
 	loud      map[*topology.Layer]float64 // layers on a path that comes to too much, and to how much
 	hops      int                         // of the paths that were described
 	inverted  map[int]bool                // services whose callers leave before they can answer
+	edge      *edge                       // the call and the layer that are looked at, while layers are
+	layer     *topology.Layer
 }
 
 // report adds a finding, if its rule is asked.
@@ -60,7 +62,17 @@ func (r *run) report(one Finding) {
 	if one.Effect = min(one.Effect, mostEffect); math.IsNaN(one.Effect) {
 		one.Effect = 0
 	}
+	if one.cause == "" && r.layer != nil && one.Severity < Error { // errors are mended one by one
+		one.cause = r.words(&one)
+	}
 	r.add(one)
+}
+
+// words returns what a finding says of the layer that is looked at, but for the names of the layer and of what it
+// calls. What is said of several routes in the same words, or of copies of a file, is one finding.
+func (r *run) words(one *Finding) string {
+	bare := strings.NewReplacer(name(r.layer), "", r.edge.call.To, "").Replace(one.Message)
+	return fmt.Sprint(r.layer.Kind, r.layer.Product, one.Severity, bare)
 }
 
 // mostEffect stands for an effect without bounds: JSON has no infinity.
@@ -71,12 +83,14 @@ func (r *run) layers(checks ...func(*edge, *topology.Layer)) {
 		e := &r.g.calls[i]
 		for _, slot := range e.slots {
 			for _, l := range slot {
+				r.edge, r.layer = e, l
 				for _, check := range checks {
 					check(e, l)
 				}
 			}
 		}
 	}
+	r.edge, r.layer = nil, nil
 }
 
 // remarks makes findings of what importers noticed.
