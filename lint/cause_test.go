@@ -100,3 +100,15 @@ func TestProfilesThatWereNotCountedAreOneFinding(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// What an exception of a program's own is thrown for, only code says.
+func TestNobodyRepeatsBugsWithAnExceptionOfHisOwn(t *testing.T) {
+	const form = "calls: [{from: a, to: b, layers: [{kind: client, product: resilience4j, repeats: [{on: [reset-sent, " +
+		"\"500\", \"409\", INTERNAL], tries: 3, word: WORD}]}]}]\n"
+	for word, want := range map[string]int{"every exception": 1, "java.lang.Exception": 1, "shop.ClosedException": 0} {
+		all := lint.Run(parse(t, strings.Replace(form, "WORD", word, 1)), lint.Options{})
+		if got := len(of("F302", all)); got != want || len(of("F304", all)) != want || len(of("F301", all)) != 1 {
+			t.Errorf("%s: %+v", word, all)
+		}
+	}
+}

@@ -208,11 +208,11 @@ func (r *run) unlimited() {
 				e.way(), e.call.To),
 			Fix: "set a limit for the whole call, less than its callers wait", Assumptions: append(assumptions(l, l.Overall,
 				l.PerTry), "no program on the way sets a limit of its own in code")}
-		one.cause = one.Message                   // in each of several files that are meant as alternatives
 		if l.Overall.Origin == topology.Written { // somebody decided on no limit, and may have had a stream in mind
 			one.Severity = Note
-		} else if l.Kind == topology.Gateway { // one program leaves it out, for each of its routes
-			one.cause = fmt.Sprint(e.from, l.Product, l.Overall.Why)
+		}
+		if one.cause = words(e, l, &one); l.Kind == topology.Gateway { // one program leaves it out, for each of its routes
+			one.cause += fmt.Sprint(e.from, l.Overall.Why)
 		}
 		r.report(one)
 	}

@@ -207,7 +207,8 @@ var rulesOfOutcomes = []Rule{
 		"500 is in the list. Most often it is a bug or a bad request, which the next try meets again: load without a chance.",
 		"Retry lists such as Envoy's `5xx` and Spring's `SERVER_ERROR` have it in them.",
 		"A service that answers 500 for everything, overload included. Nothing is said of SDKs of AWS, which have no list, " +
-			"nor of databases and components of Dapr, which have no statuses.",
+			"nor of databases and components of Dapr, which have no statuses, nor of an exception of a program's own, of " +
+			"which only code says what it is thrown for.",
 		"Retry 502, 503 and 504."},
 	{"F303", "Overload is answered with an immediate retry", Warning,
 		"A service says 429, or RESOURCE_EXHAUSTED: less, please. The layer sends the request again at once and does not " +

@@ -63,16 +63,16 @@ func (r *run) report(one Finding) {
 		one.Effect = 0
 	}
 	if one.cause == "" && r.layer != nil && one.Severity < Error { // errors are mended one by one
-		one.cause = r.words(&one)
+		one.cause = words(r.edge, r.layer, &one)
 	}
 	r.add(one)
 }
 
-// words returns what a finding says of the layer that is looked at, but for the names of the layer and of what it
-// calls. What is said of several routes in the same words, or of copies of a file, is one finding.
-func (r *run) words(one *Finding) string {
-	bare := strings.NewReplacer(name(r.layer), "", r.edge.call.To, "").Replace(one.Message)
-	return fmt.Sprint(r.layer.Kind, r.layer.Product, one.Severity, bare)
+// words returns what a finding says of a layer of a call, but for the names of the layer and of the call. What is said
+// of several routes in the same words, or of copies of a file, is one finding.
+func words(e *edge, l *topology.Layer, one *Finding) string {
+	bare := strings.NewReplacer(e.way(), "", name(l), "", e.call.To, "", l.Overall.Source(), l.Overall.Why)
+	return fmt.Sprint(l.Kind, l.Product, one.Severity, bare.Replace(one.Message))
 }
 
 // mostEffect stands for an effect without bounds: JSON has no infinity.
