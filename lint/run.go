@@ -105,8 +105,8 @@ func (r *run) remarks() {
 		if m.Assumed != "" {
 			one.Severity, one.Assumptions = min(one.Severity, Warning), []string{m.Assumed}
 		}
-		if m.Rule == "F702" && strings.Contains(m.Fix, "rendered") {
-			one.cause = m.Fix // all templates: what is to be done about them is one thing
+		if m.Rule == "F702" && strings.Contains(m.Fix, "rendered") && !strings.Contains(m.Fix, "the variable") {
+			one.cause = "rendered" // all templates: what is to be done about them is one thing
 		}
 		if m.Rule == "F702" && strings.HasPrefix(m.Fix, "tell which profiles are active") {
 			one.cause = "profiles"

@@ -33,13 +33,15 @@ type Found struct {
 //     namespace that has its name, if there is one such. A callee without one is looked for in its caller's first.
 //   - Proxies of Envoy's kind answer the calls of a gRPC client with UNAVAILABLE where they would say 503.
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
-//   - A service all of whose calls pass a gateway first is that gateway: a proxy, which passes failures on as they are
-//     unless its files say another answer.
+//   - A service all of whose calls pass a gateway first, but those of which only a variable tells, is that gateway: a
+//     proxy, which passes failures on as they are unless its files say another answer.
+//   - A gateway that has the name of its file, and calls what has that name, has the name of its product.
 //   - A call of a gateway that leads to its caller too, of which only a variable tells, is left out with a remark F701.
 //   - A service of which nothing says that it speaks gRPC is taken to speak HTTP, unless there are files of protobuf.
 //
 // A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
 func (f Form) Join() (Form, []Found) {
+	f = apart(f)
 	j := &joining{out: Form{Remarks: slices.Clone(f.Remarks), Protos: f.Protos}}
 	j.out.Services = short(unite(f.Services))
 	j.names, j.placed = NewNames(j.out.Services), allPlaced(j.out.Services)
@@ -92,6 +94,9 @@ func (j *joining) proxies() {
 	calls, gateways := map[string]int{}, map[string]int{}
 	for i := range j.out.Calls {
 		c := &j.out.Calls[i]
+		if c.PerRequest.Origin == Assumed && len(c.Layers) == 0 {
+			continue // an address in a variable, such as that of its database
+		}
 		calls[c.From]++
 		if len(c.Layers) > 0 && c.Layers[0].Kind == Gateway {
 			gateways[c.From]++

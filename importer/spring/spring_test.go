@@ -181,6 +181,18 @@ func TestProfilesLieOverTheRest(t *testing.T) {
 	}
 }
 
+// As somebody writes who knows what a Duration of Java has inside.
+func TestAMappingIsNoDuration(t *testing.T) {
+	f := read(t, nil, "a/application.yml",
+		"resilience4j.retry.instances.a: {maxAttempts: 3, wait-duration: {seconds: 1}}\n")
+	if l := policy(t, f, "a"); !l.Backoff.First.IsUnknown() || l.Repeats[0].Tries.V != 3 {
+		t.Errorf("%+v", l)
+	}
+	if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F601" || !strings.Contains(f.Remarks[0].Text, "keys below it") {
+		t.Errorf("%+v", f.Remarks)
+	}
+}
+
 func TestDeadKeysAreRemarked(t *testing.T) {
 	const conf = "resilience4j.retry:\n  instances:\n    a:\n      maxRetryAttempts: 9\n      waitDuraton: 1s\n" +
 		"resilience4j.timelimiter:\n  backends: {}\n"
