@@ -79,6 +79,30 @@ func TestWhatOnlyATemplateKnowsIsOneFinding(t *testing.T) {
 	}
 }
 
+// A key that does nothing wherever it stands is one thing to know, whatever it stands beside.
+func TestRemarksInTheSameWordsAreOneFinding(t *testing.T) {
+	const form = "remarks:\n- {rule: F601, at: \"a.yaml:1:1\", subject: a, text: x has no key k, fix: remove it}\n" +
+		"- {rule: F601, at: \"a.yaml:2:1\", subject: b, text: x has no key k, fix: remove it}\n" +
+		"- {rule: F601, at: \"a.yaml:3:1\", subject: c, text: x has no key k, fix: remove it, assumed: x 1}\n" +
+		"- {rule: F601, at: \"a.yaml:4:1\", subject: d, text: x has no key k, fix: write j}\n"
+	all := lint.Run(parse(t, form), lint.Options{})
+	if len(all) != 3 || len(all[0].Copies) != 1 || len(all[0].Fingerprints()) != 2 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// The load balancer of a cloud has limits of which nothing is known here, though the sidecar behind it has none.
+func TestOfAGatewayOfWhichNothingIsKnownItIsNotSaidThatNothingEndsItsCalls(t *testing.T) {
+	const form = "services: [{name: edge, proxy: PROXY}]\ncalls: [{from: edge, to: a, layers: [{kind: sidecar-in, " +
+		"product: x, repeats: [{on: [reset-sent], tries: 3 (default of x 1)}]}]}]\n"
+	for proxy, want := range map[string]int{"true": 0, "false": 1} {
+		all := lint.Run(parse(t, strings.Replace(form, "PROXY", proxy, 1)), lint.Options{})
+		if got := of("F204", all); len(got) != want {
+			t.Errorf("proxy %s: %+v", proxy, got)
+		}
+	}
+}
+
 // What is said of several routes in the same words is one finding, but an error is one to mend at each place.
 func TestTheSameWordsOfSeveralRoutesAreOneFinding(t *testing.T) {
 	route := func(to, line, tries, more string) string {

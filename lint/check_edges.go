@@ -198,6 +198,9 @@ func (r *run) unlimited() {
 			continue
 		}
 		l := e.slots[0][slices.IndexFunc(e.slots[0], endless)]
+		if l.Kind == topology.SidecarIn && e.from >= 0 && r.g.services[e.from].Proxy {
+			continue // of the gateway nothing is known, such as that of an Ingress of a cloud
+		}
 		if l.Kind == topology.Connection || staysOpen(l) || connects(l) {
 			continue
 		}

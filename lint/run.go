@@ -105,14 +105,21 @@ func (r *run) remarks() {
 		if m.Assumed != "" {
 			one.Severity, one.Assumptions = min(one.Severity, Warning), []string{m.Assumed}
 		}
-		if m.Rule == "F702" && strings.Contains(m.Fix, "rendered") && !strings.Contains(m.Fix, "the variable") {
-			one.cause = "rendered" // all templates: what is to be done about them is one thing
-		}
-		if m.Rule == "F702" && strings.HasPrefix(m.Fix, "tell which profiles are active") {
-			one.cause = "profiles"
-		}
+		one.cause = together(m)
 		r.report(one)
 	}
+}
+
+// together names what makes remarks at several places one: the same words, or that one thing is to be done about all.
+func together(m topology.Remark) string {
+	switch {
+	case m.Rule != "F702":
+	case strings.Contains(m.Fix, "rendered") && !strings.Contains(m.Fix, "the variable"):
+		return "templates"
+	case strings.HasPrefix(m.Fix, "tell which profiles are active"):
+		return "profiles"
+	}
+	return m.Text + "\x00" + m.Fix + "\x00" + m.Assumed
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
