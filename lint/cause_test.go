@@ -136,3 +136,24 @@ func TestNobodyRepeatsBugsWithAnExceptionOfHisOwn(t *testing.T) {
 		}
 	}
 }
+
+// A mesh whose default is one limit for all has it at each hop.
+func TestTheSameDefaultAtSeveralHopsIsOneFinding(t *testing.T) {
+	hop := func(from, to, limit string) string {
+		return "- {from: " + from + ", to: " + to + ", layers: [{kind: sidecar-out, product: x, name: " + to +
+			", at: \"f.yaml:LINE:1\", overall: " + limit + "}]}\n"
+	}
+	form := func(limit string) string {
+		text := "calls:\n"
+		for i, c := range []string{"a b", "b c", "c d"} {
+			from, to, _ := strings.Cut(c, " ")
+			text += strings.Replace(hop(from, to, limit), "LINE", string(rune('1'+i)), 1)
+		}
+		return text
+	}
+	for limit, want := range map[string]int{"10s (default of x 1)": 1, "10s": 2} {
+		if got := of("F207", lint.Run(parse(t, form(limit)), lint.Options{})); len(got) != want {
+			t.Errorf("%s: %+v, want %d", limit, got, want)
+		}
+	}
+}
