@@ -157,3 +157,16 @@ func TestTheSameDefaultAtSeveralHopsIsOneFinding(t *testing.T) {
 		}
 	}
 }
+
+// What has part in a finding at one place has none at the others.
+func TestCopiesDoNotBringWhatHasPartInThem(t *testing.T) {
+	layer := func(line string) string {
+		return "- from: a\n  to: b" + line + "\n  layers: [{kind: gateway, product: x, name: r" + line +
+			", perTry: 2s (f.yaml:" + line + ":2), overall: 5s (f.yaml:" + line +
+			":3), repeats: [{on: [hang], tries: 4 (f.yaml:" + line + ":1)}]}]\n"
+	}
+	got := of("F202", lint.Run(parse(t, "calls:\n"+layer("1")+layer("2")+layer("3")), lint.Options{}))
+	if len(got) != 1 || len(got[0].Copies) != 2 || len(got[0].Related) != 4 {
+		t.Errorf("%+v, want two limits and two places more", got)
+	}
+}

@@ -92,17 +92,18 @@ func (f *found) add(one Finding) {
 	if !again && one.cause != "" {
 		key = one.Rule + "\x00" + one.cause
 		if i, again = f.by[key]; again && f.list[i].At != one.At {
-			own, other := one.At, one.At
-			if one.Effect > f.list[i].Effect { // its words are what will be said, so they are said of its place
-				other = f.list[i].At
+			was, own, other := &f.list[i], one.At, one.At
+			if one.Effect > was.Effect { // its words are what will be said, so they are said of its place
+				other = was.At
+				was.Related = slices.DeleteFunc(was.Related, func(p Place) bool { return p.Text != theSame })
 			} else {
-				one.At = f.list[i].At
+				one.At, one.Related = was.At, nil // what has part in it there is not what has part in it here
 			}
 			one.Related, one.Copies = append(one.Related, Place{other, theSame}), append(one.Copies, other)
-			if was := &f.list[i]; len(was.further) == 0 {
+			if len(was.further) == 0 {
 				was.further = []Place{{was.At, was.Subject}}
 			}
-			f.list[i].further = append(f.list[i].further, Place{own, one.Subject})
+			was.further = append(was.further, Place{own, one.Subject})
 			if !one.At.IsZero() {
 				f.by[here] = i
 			}
