@@ -117,6 +117,12 @@ func TestTheAnnotatedDefectsAreFoundAndNothingElse(t *testing.T) {
 			}
 			want = slices.Delete(want, i, i+1)
 			right++
+			for _, at := range f.Copies { // of which a finding says that they are the same
+				if i := slices.Index(want, mark{f.Rule, at.File, at.Line}); i >= 0 {
+					want = slices.Delete(want, i, i+1)
+					findings, right = findings+1, right+1
+				}
+			}
 		}
 		for _, m := range want {
 			missed[m.rule]++
