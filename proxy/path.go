@@ -73,7 +73,7 @@ func (r *request) isForStranger() bool {
 
 // meant is the service that a listener of its own stands for, at which the request came in or for which it was meant; ""
 // if there is none.
-func (r *request) meant() string {
+func meant(r *request) string {
 	if service := r.client.origin().service; service != "" {
 		return service
 	}

@@ -126,7 +126,7 @@ func (w *reply) refuseUnrouted() {
 	}
 	from := w.req.client.origin()
 	if from.listen == "" {
-		w.req.plane.outside.strayed(w.req.meant())
+		w.req.plane.outside.strayed(meant(w.req))
 	} else {
 		w.problem(problem{Status: http.StatusNotFound, Reason: "no-route",
 			Detail: "nothing is served here for this host and path"})

@@ -68,7 +68,9 @@ func TestAClientThatCameEarlyIsBoundToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = raw.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, userTimeoutOption, other) })
+	_ = raw.Control(func(fd uintptr) {
+		err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, userTimeoutOption, other)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

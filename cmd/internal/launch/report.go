@@ -238,9 +238,11 @@ func outsideLines(out proxy.Outside) (lines []string) {
 	for _, service := range slices.Sorted(maps.Keys(out.NoService)) {
 		n := cli.Count(int(out.NoService[service]), "call")
 		if service == "" {
-			lines = append(lines, n+" got a 404: no service of the policy file has a route or upstream for the host and path")
+			lines = append(lines, n+" got a 404: no service of the policy file has a route or "+
+				"upstream for the host and path")
 		} else {
-			lines = append(lines, service+": "+n+" to its base URL got a 404: the policy file did not have the service any more")
+			lines = append(lines, service+": "+n+" to its base URL got a 404: the policy file did not "+
+				"have the service any more")
 		}
 	}
 	var hosts []string

@@ -369,14 +369,15 @@ func TestCallsToAServiceThatAReloadTookAwayAreSaid(t *testing.T) {
 	_, _, errs := run(t, func(out, _ string) bool {
 		if !loaded && strings.Contains(out, "begun") {
 			loaded = true
-			if err := os.WriteFile(policy, []byte("services:\n  late: {upstreams: [\"http://192.0.2.1\"]}\n"), 0o600); err != nil {
+			text := "services:\n  late: {upstreams: [\"http://192.0.2.1\"]}\n"
+			if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return strings.Contains(out, "done")
 	}, "-c", policy, "--", "sh", "-c", "echo begun; while curl -sfo /dev/null $ABATE_URL_PAY; do sleep 0.05; done; "+
 		"echo done; while :; do sleep 0.05; done")
-	if !strings.Contains(errs, "pay: 1 call to its base URL got a 404: the policy file did not have the service any more") {
+	if !strings.Contains(errs, "pay: 1 call to its base URL got a 404: the policy file did not have the service any") {
 		t.Errorf("it said %s", errs)
 	}
 }
