@@ -71,8 +71,7 @@ func (r *request) isForStranger() bool {
 	return !pinned
 }
 
-// meant is the service that a listener of its own stands for, at which the request came in or for which it was meant; ""
-// if there is none.
+// meant is the service of the listener at which the request came in, or for which it was meant; "" if that is for all.
 func meant(r *request) string {
 	if service := r.client.origin().service; service != "" {
 		return service
