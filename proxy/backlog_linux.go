@@ -8,6 +8,9 @@ import (
 	"unsafe"
 )
 
+// tellsBacklog is that backlog can tell.
+const tellsBacklog = true
+
 // backlog is how many clients the kernel has connected to a listener that nobody has accepted yet, as it tells of
 // listening sockets in the place of segments that are not acknowledged; 0 if it does not.
 func backlog(l net.Listener) (n int) {

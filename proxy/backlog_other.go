@@ -4,6 +4,8 @@ package proxy
 
 import "net"
 
+const tellsBacklog = false
+
 // backlog is how many clients wait at a listener for somebody to accept them, which this system does not tell.
 func backlog(net.Listener) int { return 0 }
 

@@ -35,6 +35,9 @@ type door struct {
 	// service is whose calls come in here alone; redirects has the firewall send connections here.
 	service   string
 	redirects bool
+	// early is how many of the next clients have to be bound one by one: the kernel had connected them before it was told
+	// to bound all. Less than 0 means all of them.
+	early int
 }
 
 // isLost reports whether the file of the door's Unix socket has gone.
@@ -46,13 +49,14 @@ func (d *door) isLost() bool {
 // serve takes clients until the door is closed, and returns nil then.
 func (d *door) serve() error {
 	defer close(d.served)
+	d.boundAll()
 	for pause := time.Duration(0); ; {
 		nc, err := d.l.Accept()
 		switch {
 		case err == nil:
 			pause = 0
 			d.takeSlot()
-			d.lobby.hosts.receive(guest{door: d, nc: nc})
+			d.receive(nc)
 		case d.draining.Load():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -65,6 +69,21 @@ func (d *door) serve() error {
 			time.Sleep(pause)
 		}
 	}
+}
+
+// boundAll has the kernel bound what the clients of the door leave untaken, without a call for each of them.
+func (d *door) boundAll() {
+	d.early = -1
+	if tellsBacklog && untaken.BoundAccepted(d.l, d.lobby.plane.config.StallTimeout) {
+		d.early = backlog(d.l)
+	}
+}
+
+// receive has a client be served who has been accepted.
+func (d *door) receive(nc net.Conn) {
+	g := guest{door: d, nc: nc, bound: d.early == 0}
+	d.early -= min(max(d.early, 0), 1)
+	d.lobby.hosts.receive(g)
 }
 
 // halt has nobody accept at the door any more, and waits for that: what comes from here on, the kernel keeps. mu of the
@@ -87,7 +106,7 @@ func (d *door) lastCall() {
 		tcp.SetDeadline(time.Now().Add(glance)) // another process may have been quicker
 		nc, err := tcp.Accept()
 		if err == nil {
-			d.lobby.hosts.receive(guest{door: d, nc: nc})
+			d.receive(nc)
 			continue
 		}
 		d.lobby.freeSlot()
@@ -138,8 +157,8 @@ func (d *door) remove() {
 	delete(d.lobby.doors, d)
 }
 
-// welcome takes a new client.
-func (d *door) welcome(nc net.Conn) {
+// welcome takes a new client. bound tells that the kernel bounds already what it leaves untaken.
+func (d *door) welcome(nc net.Conn, bound bool) {
 	l, p := d.lobby, d.lobby.plane
 	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining, anew: true,
 		sock: clientSocket{clock: &p.clock, stall: p.config.StallTimeout, nc: nc},
@@ -152,7 +171,9 @@ func (d *door) welcome(nc net.Conn) {
 		c.sock.raw, _ = socket.SyscallConn()
 	}
 	c.sock.lends.over(nc, c.sock.raw)
-	untaken.Bound(nc, p.config.StallTimeout)
+	if !bound {
+		untaken.Bound(nc, p.config.StallTimeout)
+	}
 	if !l.enter(d, c) {
 		nc.Close()
 		l.freeSlot()

@@ -13,6 +13,7 @@ const mostSpare = 128
 type guest struct {
 	door   *door
 	nc     net.Conn
+	bound  bool // see welcome
 	rested *clientConn
 }
 
@@ -48,7 +49,7 @@ func (h *hosts) serve(g guest) {
 		if g.rested != nil {
 			g.door.attend(g.rested)
 		} else {
-			g.door.welcome(g.nc)
+			g.door.welcome(g.nc, g.bound)
 		}
 		g = guest{}
 		if h.spare.Add(1) > mostSpare {

@@ -67,7 +67,7 @@ func (b *content) feedTo(conn *h2.Conn, head *h2.Head, until time.Duration) (*h2
 		go f.catchUp(n, whole)
 		return s, nil
 	}
-	f.caughtUp(whole && !silent)
+	f.caughtUp(whole && !silent, until)
 	return s, nil
 }
 
@@ -76,16 +76,16 @@ func (b *content) feedTo(conn *h2.Conn, head *h2.Head, until time.Duration) (*h2
 func (f *feed) catchUp(n int, whole bool) {
 	f.sent(f.to.Write(f.kept[n:], whole, core.NoDeadline))
 	f.behind.Store(false)
-	f.caughtUp(whole)
+	f.caughtUp(whole, core.NoDeadline) // leave ends it
 }
 
-// caughtUp goes on where an attempt has got what is kept; ended if its stream has ended with that. mu is held, and free
-// afterwards.
-func (f *feed) caughtUp(ended bool) {
+// caughtUp goes on where an attempt has got what is kept; ended if its stream has ended with that. A trailer waits for
+// room until the time is up. mu is held, and free afterwards.
+func (f *feed) caughtUp(ended bool, until time.Duration) {
 	defer f.mu.Unlock()
 	if s := f.to; s != nil {
 		if f.done && !ended {
-			f.sent(s.WriteTrailer(f.body.req.trailer(), core.NoDeadline))
+			f.sent(s.WriteTrailer(f.body.req.trailer(), until))
 		}
 		s.Flush()
 	}

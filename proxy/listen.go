@@ -22,6 +22,7 @@ import (
 func Listen(address string) (net.Listener, error) {
 	if !strings.HasPrefix(address, "unix:") {
 		l := net.ListenConfig{KeepAlive: inheritedKeepAlive, Control: keepAlive}
+		l.SetMultipathTCP(false) // for whose connections the kernel bounds nothing that clients leave untaken
 		return l.Listen(context.Background(), "tcp", address)
 	}
 	path, mode, ok := policyfile.Socket(address)

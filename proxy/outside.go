@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -36,6 +37,7 @@ type outside struct {
 	mu       sync.Mutex
 	passages map[target]*passage // under in
 	others   int64               // requests to hosts that are no longer among them
+	stray    map[string]int64    // see Outside.NoService
 }
 
 // allowed is what one load of the policy file lets through.
@@ -229,4 +231,20 @@ func (o *outside) report() []Passed {
 		all = append(all, Passed{"(others)", o.others})
 	}
 	return all
+}
+
+// strayed counts a request that belongs to no service, and strays tells how many did.
+func (o *outside) strayed(meant string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.stray == nil {
+		o.stray = map[string]int64{}
+	}
+	o.stray[meant]++
+}
+
+func (o *outside) strays() map[string]int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.stray)
 }

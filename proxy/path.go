@@ -71,6 +71,16 @@ func (r *request) isForStranger() bool {
 	return !pinned
 }
 
+// meant is the service of the listener at which the request came in, or for which it was meant; "" if that is for all.
+func meant(r *request) string {
+	if service := r.client.origin().service; service != "" {
+		return service
+	}
+	service, _ := r.plane.pinned.Load(text(r.Host))
+	name, _ := service.(string)
+	return name
+}
+
 // find finds where the request goes. In a request to a forward proxy the authority of the absolute URI decides,
 // unless it is the proxy's own.
 func (r *request) find() bool {

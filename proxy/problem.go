@@ -124,7 +124,10 @@ func (w *reply) refuseUnrouted() {
 	if len(names) > 10 {
 		names, more = names[:10], ", ..."
 	}
-	if listen := w.req.client.origin().listen; listen != "" {
+	from := w.req.client.origin()
+	if from.listen == "" {
+		w.req.plane.outside.strayed(meant(w.req))
+	} else {
 		w.problem(problem{Status: http.StatusNotFound, Reason: "no-route",
 			Detail: "nothing is served here for this host and path"})
 		return

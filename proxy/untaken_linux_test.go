@@ -11,10 +11,11 @@ import (
 	"github.com/abate-go/abate/proxy"
 )
 
+const userTimeoutOption = 18 // TCP_USER_TIMEOUT
+
 // userTimeout is what the kernel was told about the socket of this process whose other end is at addr, in milliseconds.
 func userTimeout(t *testing.T, addr net.Addr) int {
 	t.Helper()
-	const option = 18 // TCP_USER_TIMEOUT
 	want := addr.(*net.TCPAddr)
 	for fd := range 4096 {
 		peer, err := syscall.Getpeername(fd)
@@ -23,7 +24,7 @@ func userTimeout(t *testing.T, addr net.Addr) int {
 				continue
 			}
 		}
-		ms, err := syscall.GetsockoptInt(fd, syscall.IPPROTO_TCP, option)
+		ms, err := syscall.GetsockoptInt(fd, syscall.IPPROTO_TCP, userTimeoutOption)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +35,7 @@ func userTimeout(t *testing.T, addr net.Addr) int {
 }
 
 // A client that came before the proxy served, as while one takes over the listener of another, leaves no more untaken
-// than those after it.
+// than those after it. These have what was set for the listener: no call is made for each of them.
 func TestAClientThatCameEarlyIsBoundToo(t *testing.T) {
 	const stall = 7 * time.Second
 	s := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("ok")) })
@@ -45,9 +46,7 @@ func TestAClientThatCameEarlyIsBoundToo(t *testing.T) {
 		StallTimeout: stall}); err != nil {
 		t.Fatal(err)
 	}
-	var plain net.ListenConfig
-	plain.SetMultipathTCP(false) // the kernel takes the option for no listener of that
-	l, err := plain.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l, err := proxy.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,13 +54,27 @@ func TestAClientThatCameEarlyIsBoundToo(t *testing.T) {
 	early := r.dial()
 	served := make(chan error, 1)
 	go func() { served <- r.proxy.Serve(l) }()
-	for _, connected := range []func() *client{func() *client { return early }, r.dial} {
-		c := connected()
+	bounded := func(c *client, want int) {
+		t.Helper()
 		c.get("/")
-		if ms := userTimeout(t, c.LocalAddr()); ms != int(stall.Milliseconds()) {
-			t.Errorf("the kernel has been told %d ms", ms)
+		if ms := userTimeout(t, c.LocalAddr()); ms != want {
+			t.Errorf("the kernel has been told %d ms, want %d", ms, want)
 		}
 	}
+	bounded(early, int(stall.Milliseconds()))
+	bounded(r.dial(), int(stall.Milliseconds()))
+	const other = 9000
+	raw, err := l.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, userTimeoutOption, other)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounded(r.dial(), other)
 	r.shutdown()
 	if err := <-served; err != nil {
 		t.Error(err)

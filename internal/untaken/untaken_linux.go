@@ -2,6 +2,7 @@
 package untaken
 
 import (
+	"errors"
 	"math"
 	"net"
 	"syscall"
@@ -26,13 +27,29 @@ func Bound(nc net.Conn, d time.Duration) {
 	if err != nil {
 		return
 	}
+	_ = set(raw, d) // without it all goes on as before
+}
+
+// BoundAccepted does the same, once, for all connections that a listener accepts and that begin from now on: they
+// inherit it. It reports whether the kernel has taken it, as it does for plain TCP alone.
+func BoundAccepted(l net.Listener, d time.Duration) bool {
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return false
+	}
+	raw, err := tcp.SyscallConn()
+	return err == nil && set(raw, d) == nil
+}
+
+func set(raw syscall.RawConn, d time.Duration) (err error) {
 	ms := 0 // the kernel's own
 	if d >= 0 {
 		ms = int(min(max(d.Milliseconds(), 1), math.MaxInt32))
 	}
-	_ = raw.Control(func(fd uintptr) {
-		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, ms) // without it all goes on as before
+	closed := raw.Control(func(fd uintptr) {
+		err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, ms)
 	})
+	return errors.Join(closed, err)
 }
 
 // within is what goes over another connection, as TLS does.

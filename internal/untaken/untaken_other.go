@@ -10,3 +10,6 @@ import (
 
 // Bound can do nothing here: what fits into the socket is the kernel's.
 func Bound(net.Conn, time.Duration) {}
+
+// BoundAccepted can do nothing here either.
+func BoundAccepted(net.Listener, time.Duration) bool { return false }

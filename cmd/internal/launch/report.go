@@ -145,7 +145,7 @@ func (t *tally) report(services []string, out proxy.Outside) (lines []string) {
 	}
 	past := len(t.past)+len(t.brief) > 0
 	switch {
-	case len(used) == 0 && !past && len(out.PassThrough) > 0:
+	case len(used) == 0 && !past && strangers(out):
 		lines = append(lines, "no call to a service of the policy file went through the proxy: the program made none, "+
 			"called them by other names, or went past it unseen")
 	case len(used) == 0 && !past:
@@ -230,8 +230,21 @@ func few(words []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:5], ", "), len(words)-5)
 }
 
-// outsideLines say what went to hosts that the policy file does not list.
+// strangers reports whether calls came that were for no service of the policy file.
+func strangers(out proxy.Outside) bool { return len(out.PassThrough)+len(out.NoService) > 0 }
+
+// outsideLines say what went to hosts that the policy file does not list, and what to nobody.
 func outsideLines(out proxy.Outside) (lines []string) {
+	for _, service := range slices.Sorted(maps.Keys(out.NoService)) {
+		n := cli.Count(int(out.NoService[service]), "call")
+		if service == "" {
+			lines = append(lines, n+" got a 404: no service of the policy file has a route or "+
+				"upstream for the host and path")
+		} else {
+			lines = append(lines, service+": "+n+" to its base URL got a 404: the policy file did not "+
+				"have the service any more")
+		}
+	}
 	var hosts []string
 	calls := int64(0)
 	for _, p := range out.PassThrough {

@@ -278,7 +278,7 @@ func (s *session) attend(ctx context.Context, program *child, signals <-chan os.
 			program.kill(s.grace, s.stderr)
 		case <-quiet:
 			if !s.tally.any(s.services()) {
-				s.say("%s", s.tally.silence(patience.String(), looks, len(s.proxy.Outside().PassThrough) > 0))
+				s.say("%s", s.tally.silence(patience.String(), looks, strangers(s.proxy.Outside())))
 			}
 		}
 	}

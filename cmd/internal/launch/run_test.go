@@ -362,6 +362,26 @@ func TestServiceThatAReloadBringsIsCounted(t *testing.T) {
 	}
 }
 
+// A program keeps the base URL that it was given. Calls to it after the service has gone reach nobody.
+func TestCallsToAServiceThatAReloadTookAwayAreSaid(t *testing.T) {
+	needs.Program(t, "curl")
+	policy, loaded := policyFor(t, serving(t)), false
+	_, _, errs := run(t, func(out, _ string) bool {
+		if !loaded && strings.Contains(out, "begun") {
+			loaded = true
+			text := "services:\n  late: {upstreams: [\"http://192.0.2.1\"]}\n"
+			if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return strings.Contains(out, "done")
+	}, "-c", policy, "--", "sh", "-c", "echo begun; while curl -sfo /dev/null $ABATE_URL_PAY; do sleep 0.05; done; "+
+		"echo done; while :; do sleep 0.05; done")
+	if !strings.Contains(errs, "pay: 1 call to its base URL got a 404: the policy file did not have the service any") {
+		t.Errorf("it said %s", errs)
+	}
+}
+
 // Go's client uses no proxy for 127.0.0.1, but for 0.0.0.0, which leads there too.
 func TestGoProgramCallsThroughTheProxy(t *testing.T) {
 	self, err := os.Executable()
