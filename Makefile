@@ -34,8 +34,8 @@ help: ## Show this list
 drill: ## See a retry storm, and the same storm guarded: real sockets, under a minute
 	@go run ./cmd/abate drill $(SCENARIO) $(ARGS)
 
-# Neither waits for the other: tests wait more than they work. What lint says comes as soon as it is done, and again
-# below the tests if it is an error.
+# Neither waits for the other: tests wait more than they work. Errors of lint are printed as soon as they are there, and
+# again below the tests.
 check: $(STATICCHECK) $(GOTESTSUM) ## The fast gate before a commit: lint, unit tests
 	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
 	{ $(MAKE) --no-print-directory lint >"$$said" 2>&1 || { cat "$$said"; false; }; } & lint=$$!; \
@@ -55,9 +55,9 @@ lint: $(STATICCHECK) ## Formatting, go vet, staticcheck (the house rules are tes
 	go vet work
 	GOGC=400 $(STATICCHECK) work
 
-# A tenth of their processor time goes to the collector with its usual GOGC.
+# A tenth of their processor time goes to the collector with its usual GOGC. Some packages wait more than they work.
 unit: $(GOTESTSUM) ## The quick tests, in memory only, without the race detector (allocation counts hold only here)
-	GOGC=400 .ci/test -short -vet=off $(LONG) work
+	GOGC=400 .ci/test -short -p $$(($$(nproc 2>/dev/null || echo 2) + 1)) -vet=off $(LONG) work
 
 # make storms runs the tests and benchmarks of the packages that are left out here.
 rest: $(GOTESTSUM) ## Without the race detector, what make race cannot judge (allocation counts, times): quick tests, and benchmarks once
