@@ -31,12 +31,13 @@ type Found struct {
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
 //   - A service all of whose calls pass a gateway first is that gateway: a proxy, which passes failures on as they are
 //     unless its files say another answer.
+//   - Calls of a name that leads to other services are calls of these.
 //   - A call of a gateway that leads to its caller too, of which only a variable tells, is left out with a remark F701.
 //   - A service of which nothing says that it speaks gRPC is taken to speak HTTP, unless there are files of protobuf.
 //
 // A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
 func (f Form) Join() (Form, []Found) {
-	j := &joining{out: Form{Remarks: slices.Clone(f.Remarks), Protos: f.Protos}}
+	j := &joining{led: map[string]string{}, out: Form{Remarks: slices.Clone(f.Remarks), Protos: f.Protos}}
 	j.out.Services = short(unite(f.Services))
 	j.names = NewNames(j.out.Services)
 	for _, c := range f.Calls {
@@ -54,6 +55,7 @@ func (f Form) Join() (Form, []Found) {
 		j.out.Calls[i].speakGRPC()
 	}
 	j.proxies()
+	j.follow(f.Leads)
 	j.goBack()
 	j.speak()
 	return j.out, j.found
@@ -108,6 +110,7 @@ type joining struct {
 	found []Found
 	// unclear are callees of policies of which is not known which of the callers that the policies name call them.
 	unclear map[string]bool
+	led     map[string]string // services that are others, whose names they became
 }
 
 // service returns the service that a name means, which is a new one if no file describes it.
