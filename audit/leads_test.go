@@ -51,7 +51,8 @@ func TestThePathGoesOnBehindANameThatLeadsToAnotherService(t *testing.T) {
 		"a canary":                         all + service("api", "{}") + virtualService("api", 11, "api", "blue"),
 		"a route of the Gateway API": all + service("api", "{}") + "apiVersion: gateway.networking.k8s.io/v1\n" +
 			"kind: HTTPRoute\nmetadata: {name: api, namespace: shop}\nspec:\n" +
-			"  parentRefs: [{kind: Service, group: \"\", name: api, port: 80}]\n  rules:\n  - backendRefs: [{name: blue, port: 80}]\n    retry: {attempts: 11, codes: [503]}\n",
+			"  parentRefs: [{kind: Service, group: \"\", name: api, port: 80}]\n" +
+			"  rules:\n  - backendRefs: [{name: blue, port: 80}]\n    retry: {attempts: 11, codes: [503]}\n",
 	} {
 		r := audit.Run(file(text), audit.Options{Assume: source.Assume{Implementation: "istio"}})
 		if r.Worst == nil || r.Worst.Service != "store.shop" || r.Worst.Most != 60 {

@@ -185,3 +185,17 @@ func TestTextInTextStandsWhereItsFileHasIt(t *testing.T) {
 		}
 	}
 }
+
+// Only YAML 1.1 ends a line at these; editors, Git and the audit's diff do not.
+func TestPlacesCountTheLinesThatEverybodyCounts(t *testing.T) {
+	for _, c := range []string{"\u0085", "\u2028", "\u2029"} {
+		docs, _ := source.YAML("f.yaml", []byte("data:\n  # a"+c+"b\n  conf: |\n    # c"+c+"d\n    n: 3\n  z: 1\n"))
+		inner, _ := source.Embedded("conf", docs[0].Root.Get("data", "conf")).Parsed()
+		if at := inner[0].Root.Get("n").At().String(); at != "f.yaml:5:8" {
+			t.Errorf("%q: n stands at %s", c, at)
+		}
+		if at := docs[0].Root.Get("data", "z").At().String(); at != "f.yaml:6:6" {
+			t.Errorf("%q: z stands at %s", c, at)
+		}
+	}
+}
