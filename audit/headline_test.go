@@ -342,8 +342,8 @@ func TestACircleBesideTheWorstPathIsInTheHeadline(t *testing.T) {
 	const tries = ", layers: [{kind: client, repeats: [{on: [\"503\"], tries: 3}]}]}\n"
 	for repeated, want := range map[string]bool{tries: true, "}\n": false} {
 		var text bytes.Buffer
-		r := audit.Run(file("calls:\n- {from: a, to: b}\n- {from: b, to: c"+repeated+"- {from: c, to: b}\n- {from: a, to: e"+tries),
-			audit.Options{})
+		form := "calls:\n- {from: a, to: b}\n- {from: b, to: c" + repeated + "- {from: c, to: b}\n- {from: a, to: e" + tries
+		r := audit.Run(file(form), audit.Options{})
 		if err := audit.Text(&text, r, audit.TextOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,12 @@ func yamlOf(whole Document) (documents []Document, remarks []topology.Remark) {
 	if d := whole.directive(); d != nil {
 		return nil, []topology.Remark{*d}
 	}
+	read := 0
 	for _, d := range parts(whole) {
+		if read += len(d.Data); read > maxYAML && read > len(d.Data) {
+			return documents, append(remarks, broken(&d, fmt.Errorf("what is before it is %d MiB of YAML already; this "+
+				"and what is behind it is left out", maxYAML>>20)))
+		}
 		root, err := d.parsed()
 		switch {
 		case err != nil:

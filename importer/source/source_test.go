@@ -199,3 +199,13 @@ func TestPlacesCountTheLinesThatEverybodyCounts(t *testing.T) {
 		}
 	}
 }
+
+func TestAStreamIsReadUntilItIsTooLong(t *testing.T) {
+	stream := "a: 1\n---\n# " + strings.Repeat("x", 64<<20) + "\n---\nb: 2\n---\nc: 3\n"
+	docs, remarks := source.YAML("f.yaml", []byte(stream))
+	last := remarks[len(remarks)-1]
+	if len(docs) != 1 || !strings.Contains(last.Text, "64 MiB") || !strings.Contains(last.Text, "left out") ||
+		last.At.Line > 4 {
+		t.Errorf("%d documents, %+v", len(docs), remarks)
+	}
+}
