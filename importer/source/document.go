@@ -64,6 +64,7 @@ func yamlOf(whole Document) (documents []Document, remarks []topology.Remark) {
 	read := 0
 	for _, d := range parts(whole) {
 		if read += len(d.Data); read > maxYAML && read > len(d.Data) {
+			d.Data = nil // it is not looked at
 			return documents, append(remarks, broken(&d, fmt.Errorf("what is before it is %d MiB of YAML already; this "+
 				"and what is behind it is left out", maxYAML>>20)))
 		}
