@@ -117,6 +117,15 @@ func TestTheAnnotatedDefectsAreFoundAndNothingElse(t *testing.T) {
 			}
 			want = slices.Delete(want, i, i+1)
 			right++
+			for _, at := range f.Copies { // of which a finding says that they are the same
+				findings++
+				if i := slices.Index(want, mark{f.Rule, at.File, at.Line}); i >= 0 {
+					want = slices.Delete(want, i, i+1)
+					right++
+				} else {
+					t.Logf("a copy is not marked: %v: %s", at, f.Rule)
+				}
+			}
 		}
 		for _, m := range want {
 			missed[m.rule]++

@@ -89,7 +89,9 @@ func (r *Result) findings(files []importer.File, o Options) {
 	accepted := newIgnored(files)
 	here := map[string]bool{}
 	for _, f := range lint.Run(r.Form, o.Lint) {
-		here[f.Fingerprint()] = true
+		for _, print := range f.Fingerprints() {
+			here[print] = true
+		}
 		f, reason, said := accepted.of(f)
 		found := Finding{Finding: f}
 		switch {
@@ -97,7 +99,7 @@ func (r *Result) findings(files []importer.File, o Options) {
 			found.State, found.Reason = Suppressed, reason
 		case said:
 			found.Message += "; its file accepts it without a reason, which does not count"
-		case o.Baseline.Has(f.Fingerprint()):
+		case o.Baseline.has(f):
 			found.State = Known
 		}
 		r.Findings = append(r.Findings, found)

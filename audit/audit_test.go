@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -129,6 +130,27 @@ func TestAFindingIsAcceptedWithAReasonOnly(t *testing.T) {
 	}
 	if f := find(put(at.Line, " # abate:ignore F103"), rule); !strings.Contains(f.Message, "without a reason") {
 		t.Errorf("nothing is said of the missing reason: %s", f.Message)
+	}
+}
+
+// What is said of several places is one finding, and one that is new is not in the baseline with the others.
+func TestAFurtherPlaceOfAFindingIsNoneOfTheBaseline(t *testing.T) {
+	routes := func(n int) []importer.File {
+		text := "calls:\n"
+		for i := range n {
+			text += fmt.Sprintf("- {from: edge, to: s%d, layers: [{kind: gateway, product: x, name: r%d, repeats: "+
+				"[{on: [\"500\"], tries: 3}]}]}\n", i, i)
+		}
+		return file(text)
+	}
+	only := lint.Options{Only: []string{"F301"}}
+	before := audit.Run(routes(2), audit.Options{Lint: only})
+	base := audit.BaselineOf(before)
+	for n, fails := range map[int]bool{1: false, 2: false, 3: true} {
+		r := audit.Run(routes(n), audit.Options{Lint: only, Baseline: base})
+		if len(r.Findings) != 1 || r.Fails(lint.Note) != fails || (len(r.Stale) > 0) != (n == 1) {
+			t.Errorf("%d routes: %+v, stale %v", n, r.Findings, r.Stale)
+		}
 	}
 }
 

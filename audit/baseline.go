@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/abate-go/abate/lint"
 )
 
 // Baseline is the findings that were there when somebody began to look. They do not fail an audit; new ones do.
@@ -20,7 +22,7 @@ func BaselineOf(r *Result) Baseline {
 	b := Baseline{Version: baselineVersion, Fingerprints: []string{}}
 	for _, f := range r.Findings {
 		if f.State != Suppressed {
-			b.Fingerprints = append(b.Fingerprints, f.Fingerprint())
+			b.Fingerprints = append(b.Fingerprints, f.Fingerprints()...)
 		}
 	}
 	slices.Sort(b.Fingerprints)
@@ -47,6 +49,11 @@ func ParseBaseline(file string, data []byte) (Baseline, error) {
 func (b Baseline) Has(fingerprint string) bool {
 	_, found := slices.BinarySearch(b.Fingerprints, fingerprint)
 	return found
+}
+
+// has reports whether the baseline has a finding, at each place that it names.
+func (b Baseline) has(f lint.Finding) bool {
+	return !slices.ContainsFunc(f.Fingerprints(), func(print string) bool { return !b.Has(print) })
 }
 
 // JSON returns the baseline as a file.

@@ -143,6 +143,25 @@ func TestWhatNothingBoundsIsSaidInWords(t *testing.T) {
 	}
 }
 
+// Dapr ends its tries when the breaker beside them opens.
+func TestTheHeadlineSaysThatABreakerEndsTheTries(t *testing.T) {
+	const resiliency = "apiVersion: dapr.io/v1alpha1\nkind: Resiliency\nmetadata: {name: r}\nscopes: [shop]\nspec:\n" +
+		"  policies:\n    retries: {all: {policy: constant, maxRetries: -1}}\n" +
+		"    circuitBreakers: {cb: {timeout: 5s, trip: consecutiveFailures >= 5}}\n" +
+		"  targets: {apps: {orders: {retry: all BREAKER}}}\n"
+	for breaker, want := range map[string]bool{", circuitBreaker: cb": true, "": false} {
+		text := textOf(t, audit.Run(file(strings.Replace(resiliency, " BREAKER", breaker, 1)), audit.Options{}),
+			audit.TextOptions{})
+		first, rest, _ := strings.Cut(text, "\n")
+		path, _, _ := strings.Cut(rest, "F101")
+		if !strings.Contains(first, "any number of attempts") ||
+			strings.Contains(first, "unless a breaker on the way opens first") != want ||
+			strings.Contains(path, "unless its breaker sees 5 failures in a row") != want {
+			t.Errorf("%q: %s", breaker, text)
+		}
+	}
+}
+
 func TestNothingReadIsNotNothingRepeated(t *testing.T) {
 	for text, want := range map[string]string{"": "None of these files is of a kind that is read",
 		"apiVersion: v1\nkind: Service\nmetadata: {name: shop}\n":                 "These files name no call",

@@ -37,7 +37,7 @@ func TestWhatPeopleSayOfFindingsInPublicRepositories(t *testing.T) {
 	}
 	var was, is counted
 	var first, unseen []string
-	var attacks, counts, again, blind, second, third [][]string
+	var attacks, counts, again, blind, second, third, fourth [][]string
 	for i, line := range strings.Split(strings.TrimRight(string(data), "\n"), "\n") {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -58,6 +58,8 @@ func TestWhatPeopleSayOfFindingsInPublicRepositories(t *testing.T) {
 			blind = append(blind, cells[1:])
 		case "blind3":
 			third = append(third, cells[1:])
+		case "blind4":
+			fourth = append(fourth, cells[1:])
 		case "blind2":
 			second = append(second, cells[1:])
 		default:
@@ -119,6 +121,13 @@ func TestWhatPeopleSayOfFindingsInPublicRepositories(t *testing.T) {
 		fmt.Sprintf("Of %s findings %s were right (55 %%), %s noise and %s false", second[0][0], second[0][1], second[0][2],
 			second[0][3]),
 		fmt.Sprintf("after mending %s of %s are, and %s are noise", second[1][1], second[1][0], second[1][2]),
+		fmt.Sprintf("Of %s findings %s were right (49 %%), %s noise and %s false", fourth[0][0], fourth[0][1], fourth[0][2],
+			fourth[0][3]),
+		fmt.Sprintf("%s of %s, %s of %s, %s of %s, %s of %s, %s of %s and %s of %s were right", fourth[1][1], fourth[1][0],
+			fourth[2][1], fourth[2][0], fourth[3][1], fourth[3][0], fourth[4][1], fourth[4][0], fourth[5][1], fourth[5][0],
+			fourth[6][1], fourth[6][0]),
+		fmt.Sprintf("%s of %s (95 %%), %s noise and none false, and in twelve more %s of %s", fourth[7][1], fourth[7][0],
+			fourth[7][2], fourth[8][1], fourth[8][0]),
 		fmt.Sprintf("%s of %s findings were right at first look, and in five more %s of %s", second[2][1], second[2][0],
 			second[3][1], second[3][0]),
 	} {

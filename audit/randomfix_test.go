@@ -176,7 +176,7 @@ func keeps(t *testing.T, seed, stream uint64) {
 func TestEveryFixKeepsItsPromises(t *testing.T) {
 	trees := uint64(100)
 	if testing.Short() {
-		trees = 30
+		trees = 12
 	}
 	for seed := range trees {
 		keeps(t, seed, 20)

@@ -133,6 +133,9 @@ func (w *Worst) Headline() string {
 			from, times(w.Proved), to, Fails(w.Outcome))
 	}
 	s := fmt.Sprintf("%s can become %s attempts at %s when it %s", from, times(w.certain()), to, Fails(w.Outcome))
+	if w.sooner() {
+		s += ", unless a breaker on the way opens first"
+	}
 	if w.Guessed {
 		s += ", if it makes every call whose address a variable holds"
 	}
@@ -140,6 +143,13 @@ func (w *Worst) Headline() string {
 		s += ". " + w.between()
 	}
 	return s
+}
+
+// sooner reports whether a breaker may end the tries of a layer of the path before all of them are made.
+func (w *Worst) sooner() bool {
+	return slices.ContainsFunc(w.Hops, func(h lint.Hop) bool {
+		return slices.ContainsFunc(h.Factors, func(f lint.Factor) bool { return lint.Sooner(f) != "" })
+	})
 }
 
 // between says what is proved, and what decides how much of the rest happens.
@@ -226,6 +236,9 @@ func layerWords(f lint.Factor) string {
 	}
 	if source := triesSource(l); source != "" {
 		s += " (" + source + ")"
+	}
+	if sooner := lint.Sooner(f); sooner != "" {
+		s += "; " + sooner
 	}
 	if more := lint.Kept(l, f.Times); more != "" {
 		s += "; " + more

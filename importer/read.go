@@ -207,8 +207,9 @@ func meant(name string, data []byte) bool {
 }
 
 // actions are what makes of YAML a text that is none before it is rendered: {{ .x }}, {% if %}, <%= x %>, %VERSION%,
-// @x@.
-var actions = regexp.MustCompile(`\{\{|\{%|<%|(?m::[ \t]*(?:%[A-Za-z_]+%|@[A-Za-z_.-]+@)[ \t]*$)`)
+// @x@, a line that is $NAME.
+var actions = regexp.MustCompile(`\{\{|\{%|<%|(?m::[ \t]*(?:%[A-Za-z_]+%|@[A-Za-z_.-]+@)[ \t]*$)|` +
+	`(?m:^[ \t]*(?:\$[A-Z_][A-Z0-9_]*|\$\{[A-Z_][A-Z0-9_]*\})[ \t]*$)`)
 
 // document gives a document to its format, and reports whether there is one. Lists are opened; ConfigMaps that are not
 // a format of their own are kept for later.

@@ -59,6 +59,8 @@ func TestWhatABuildFillsInIsATemplateAndNotBroken(t *testing.T) {
 		{"chart/Chart.yaml", "apiVersion: v2\nappVersion: %VERSION%\nname: a\n", nil},
 		{"k8s/d.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: %NAME%\n", []string{"F702 k8s/d.yaml"}},
 		{"k8s/d.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: @app.name@\n", []string{"F702 k8s/d.yaml"}},
+		{"k8s/e.yaml", "static_resources:\n  clusters:\n$CLUSTERS\n  listeners: []\n", []string{"F702 k8s/e.yaml"}},
+		{"k8s/e.yaml", "static_resources:\n  clusters:\nno clusters\n  listeners: []\n", []string{"F606 k8s/e.yaml"}},
 		{"k8s/s.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: %NAME%\n", nil},
 		{"k8s/d.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: %NAME\n", []string{"F606 k8s/d.yaml"}},
 	} {

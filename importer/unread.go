@@ -15,7 +15,7 @@ var notRead = []struct{ group, product string }{
 	{"getambassador.io", "Emissary"}, {"gateway.solo.io", "Gloo"}, {"apisix.apache.org", "APISIX"},
 	{"k8s.nginx.org", "NGINX Ingress Controller"}, {"appmesh.k8s.aws", "App Mesh"}, {"cilium.io", "Cilium"},
 	{"policy.openservicemesh.io", "Open Service Mesh"}, {"zalando.org", "Skipper"}, {"flagger.app", "Flagger"},
-	{"gateway.kgateway.dev", "kgateway"}, {"networking.gke.io", "GKE"},
+	{"gateway.kgateway.dev", "kgateway"}, {"networking.gke.io", "GKE"}, {"gateway.nginx.org", "NGINX Gateway Fabric"},
 }
 
 // limits are keys that say how often a call is tried, or for how long.

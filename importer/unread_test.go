@@ -27,6 +27,8 @@ func TestRetriesOfAProductThatIsNotReadAreSaid(t *testing.T) {
 			"F702 a.yaml:2:7 no CiliumEnvoyConfig of Cilium is read"},
 		{object("cilium.io/v2", "CiliumBGPPeerConfig", "{timers: {connectRetryTimeSeconds: 5}}"), ""},
 		{object("example.com/v1", "Mapping", "{retries: 3}"), ""},
+		{object("gateway.nginx.org/v1alpha1", "ProxySettingsPolicy", "{timeout: {read: 1h}}"),
+			"F702 a.yaml:2:7 no ProxySettingsPolicy of NGINX Gateway Fabric is read, and this one has retries"},
 		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{values: {route: {app: {hostnames: [a.example.com]}}}}"),
 			"F702 a.yaml:2:7 no HelmRelease of Flux is rendered, and this one has a route"},
 		{object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "{timeout: 5m, upgrade: {remediation: {retries: 2}}}"), ""},

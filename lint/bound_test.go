@@ -228,7 +228,7 @@ func TestNothingExceedsTheBound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := c.graphs
 			if testing.Short() {
-				n /= 50
+				n /= 200
 			}
 			sum := tally{below: map[string]int{}}
 			for seed := range n {

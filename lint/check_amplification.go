@@ -121,11 +121,8 @@ func (r *run) proved(l loudest, path bool) {
 		if guess, mild = r.apart(hops, l); guess != "" {
 			one.Assumptions = append(one.Assumptions, allCalls)
 		}
-		if mild && l.b.unsent() {
-			return // nobody need make all of these calls, and none of them loads anyone
-		}
 		if mild {
-			total = 0
+			return // nobody need make all of these calls; the first line says what it would be
 		}
 		way, cause = r.describe(hops, &one, total)
 		mild = mild || paidFor(hops) || !slices.ContainsFunc(l.b.Outcomes, executed) && unchosen(hops)

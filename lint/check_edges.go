@@ -198,6 +198,9 @@ func (r *run) unlimited() {
 			continue
 		}
 		l := e.slots[0][slices.IndexFunc(e.slots[0], endless)]
+		if l.Kind == topology.SidecarIn && e.from >= 0 && r.g.services[e.from].Proxy {
+			continue // of the gateway nothing is known, such as that of an Ingress of a cloud
+		}
 		if l.Kind == topology.Connection || staysOpen(l) || connects(l) {
 			continue
 		}
@@ -210,8 +213,9 @@ func (r *run) unlimited() {
 				l.PerTry), "no program on the way sets a limit of its own in code")}
 		if l.Overall.Origin == topology.Written { // somebody decided on no limit, and may have had a stream in mind
 			one.Severity = Note
-		} else if l.Kind == topology.Gateway { // one program leaves it out, for each of its routes
-			one.cause = fmt.Sprint(e.from, l.Product, l.Overall.Why)
+		}
+		if one.cause = words(e, l, &one); l.Kind == topology.Gateway { // one program leaves it out, for each of its routes
+			one.cause += fmt.Sprint(e.from, l.Overall.Why)
 		}
 		r.report(one)
 	}

@@ -157,14 +157,18 @@ func (r *run) equal(e *edge, needs []wanted) {
 				if inner.Or(0) != limit || m == l {
 					continue
 				}
-				r.report(Finding{Rule: "F207", At: place(p, l), Subject: subject(e, l, "same limit as "+r.g.calls[c].way()),
+				one := Finding{Rule: "F207", At: place(p, l), Subject: subject(e, l, "same limit as "+r.g.calls[c].way()),
 					Effect: 1,
 					Message: fmt.Sprintf("the calls %s and %s have the same limit of %v: %s cannot answer before its caller leaves",
 						e.way(),
 						r.g.calls[c].way(), limit, e.call.To),
 					Fix:         "give each layer less time than the one that calls it",
 					Related:     []Place{{place(inner, m), r.g.calls[c].way()}},
-					Assumptions: assumptions(l, p)})
+					Assumptions: assumptions(l, p)}
+				if p.Origin == topology.Default && inner.Origin == topology.Default {
+					one.cause = p.Why + inner.Why + limit.String() // one default, at however many hops
+				}
+				r.report(one)
 				return
 			}
 		}

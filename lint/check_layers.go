@@ -20,7 +20,7 @@ func (r *run) implicit(e *edge, l *topology.Layer) {
 			triesText(n), by.Tries.Why),
 		Fix:         fixAt("write the number down, or write that there are no retries", l, e.call.To),
 		Assumptions: assumptions(l, by.Tries)}
-	one.cause = l.Kind.String() + by.Tries.Why + triesText(n) + one.Fix // one default, however many calls it is for
+	one.cause = l.Kind.String() + by.Tries.Why + triesText(n) // one default, however many calls it is for
 	total, loud := r.loud[l]
 	switch {
 	case loud:
@@ -92,15 +92,12 @@ func (r *run) times(e *edge, l *topology.Layer) {
 func (r *run) slow(e *edge, l *topology.Layer) {
 	if d, ends := l.Longest(topology.Hang, r.methods(e)); ends && d > time.Minute && !l.PerTry.IsUnknown() &&
 		!l.Overall.IsUnknown() && !staysOpen(l) && !connects(l) {
-		limit, cause := l.PerTry, ""
+		limit := l.PerTry
 		if limit.Or(0) == 0 {
 			limit = l.Overall
 		}
-		if limit.Origin == topology.Default { // one cause, however many places leave it out
-			cause = l.Kind.String() + limit.Why + d.String()
-		}
 		_, n := mostTries(l, topology.AllMethods, is(topology.Hang))
-		r.report(Finding{Rule: "F206", At: place(limit, l), cause: cause, Subject: subject(e, l, "longest time"),
+		r.report(Finding{Rule: "F206", At: place(limit, l), Subject: subject(e, l, "longest time"),
 			Effect: d.Seconds(),
 			Message: fmt.Sprintf("%s keeps a caller waiting for up to %v while %s hangs", name(l), d, e.call.To) +
 				untilBreaker(l, n),
@@ -158,7 +155,7 @@ const awsSDK = "aws-sdk"
 func (r *run) repeated(e *edge, l *topology.Layer) {
 	list := func(id, key string, m topology.Methods, about func(topology.Outcome) bool, message, fix string) {
 		by, n := mostTries(l, m, about)
-		if by == nil {
+		if by == nil || ofProgram(l, by) {
 			return
 		}
 		one := Finding{Rule: id, At: listed(by, l), Subject: subject(e, l, key), Effect: float64(n),
@@ -231,6 +228,15 @@ func executed(o topology.Outcome) bool {
 // of a program: it knows no methods of HTTP, so only code could say it. A mesh or a gateway sees all that comes.
 func onlyCode(e *edge, l *topology.Layer) bool {
 	return l.Kind == topology.Client && e.call.Unsafe.IsZero() && (l.Product == "resilience4j" || l.Product == "polly")
+}
+
+// ofProgram reports that a rule of resilience4j is for an exception of a program's own, of which only code says what it
+// is thrown for. It counts as thrown for anything, but nobody chose to repeat bugs with it.
+func ofProgram(l *topology.Layer, by *topology.Repeat) bool {
+	last := by.Word[strings.LastIndexAny(by.Word, ".$")+1:]
+	return l.Product == "resilience4j" && last != by.Word && slices.Contains(by.On, topology.S500) &&
+		slices.Contains(by.On, topology.Internal) && !slices.Contains([]string{"Exception", "RuntimeException", "Throwable"},
+		last)
 }
 
 // twice is F301: an unsafe request is sent again that may have been carried out.

@@ -54,13 +54,24 @@ type Finding struct {
 	// It is 1e9 at most.
 	Effect float64
 
-	cause string // of what nobody wrote, if the words differ for each place that leaves it out
+	further  []Place  // each of several places, and the subject there
+	subjects []string // of these, each a name of its own
+	cause    string   // what makes findings at several places one; none if each stands for itself
 }
 
 // Fingerprint names the finding in baselines. It changes with the rule and the subject, and not when lines move.
 func (f Finding) Fingerprint() string {
 	sum := sha256.Sum256([]byte(f.Rule + "\x00" + f.Subject))
 	return hex.EncodeToString(sum[:12])
+}
+
+// Fingerprints names the finding and what it says of further places: one that is new at one of them is a new finding.
+func (f Finding) Fingerprints() []string {
+	all := []string{f.Fingerprint()}
+	for _, s := range f.subjects {
+		all = append(all, Finding{Rule: f.Rule, Subject: s}.Fingerprint())
+	}
+	return unique(all)
 }
 
 // found collects findings, one for each cause.
@@ -72,16 +83,30 @@ type found struct {
 
 // add adds a finding, or what is new in it to the one with the same cause.
 func (f *found) add(one Finding) {
-	key := one.Rule + "\x00" + one.At.String()
+	here := one.Rule + "\x00" + one.At.String()
+	key := here
 	if one.At.IsZero() {
 		key += "\x00" + one.Subject
 	}
 	i, again := f.by[key]
-	if !again && (slices.Contains(ofNobody, one.Rule) || one.cause != "") {
-		key = one.Rule + "\x00" + cmp.Or(one.cause, one.Message)
+	if !again && one.cause != "" {
+		key = one.Rule + "\x00" + one.cause
 		if i, again = f.by[key]; again && f.list[i].At != one.At {
-			one.Related, one.Copies = append(one.Related, Place{one.At, theSame}), append(one.Copies, one.At)
-			one.At = f.list[i].At
+			was, own, other := &f.list[i], one.At, one.At
+			if one.Effect > was.Effect { // its words are what will be said, so they are said of its place
+				other = was.At
+				was.Related = slices.DeleteFunc(was.Related, func(p Place) bool { return p.Text != theSame })
+			} else {
+				one.At, one.Related = was.At, nil // what has part in it there is not what has part in it here
+			}
+			one.Related, one.Copies = append(one.Related, Place{other, theSame}), append(one.Copies, other)
+			if len(was.further) == 0 {
+				was.further = []Place{{was.At, was.Subject}}
+			}
+			was.further = append(was.further, Place{own, one.Subject})
+			if !one.At.IsZero() {
+				f.by[here] = i
+			}
 		}
 	}
 	if !again {
@@ -89,27 +114,27 @@ func (f *found) add(one Finding) {
 			f.by = map[string]int{}
 		}
 		if f.by[key] = len(f.list); !one.At.IsZero() {
-			f.by[one.Rule+"\x00"+one.At.String()] = len(f.list)
+			f.by[here] = len(f.list)
 		}
 		f.list, f.also = append(f.list, one), append(f.also, 0)
 		return
 	}
 	was := &f.list[i]
 	f.also[i]++
-	related, copies, assumptions := was.Related, was.Copies, was.Assumptions
+	related, copies, assumptions, further := was.Related, was.Copies, was.Assumptions, was.further
 	severity, subject := max(was.Severity, one.Severity), min(was.Subject, one.Subject)
 	if one.Effect > was.Effect {
 		*was = one
 	}
-	was.Severity, was.Subject = severity, subject
-	was.Related = places(append(slices.Clone(related), one.Related...))
-	was.Copies = append(copies, one.Copies...)
+	was.Severity, was.Subject, was.further = severity, subject, further
+	was.Related = places(slices.DeleteFunc(append(slices.Clone(related), one.Related...), func(p Place) bool {
+		return p == Place{was.At, theSame}
+	}))
+	was.Copies = slices.DeleteFunc(append(slices.Clone(copies), one.Copies...), func(at topology.Position) bool {
+		return at == was.At
+	})
 	was.Assumptions = unique(append(slices.Clone(assumptions), one.Assumptions...))
 }
-
-// ofNobody are rules about what nobody wrote. It is missing in each copy of a file, and in each of several that are
-// meant as alternatives: where the words are the same, that is one finding.
-var ofNobody = []string{"F107", "F204", "F205", "F402", "F505"}
 
 // theSame is what stands at a copy.
 const theSame = "the same"
@@ -174,23 +199,35 @@ func (f *found) sorted() []Finding {
 	return f.list
 }
 
-// distinguish gives findings of one rule with one subject subjects of their own: by their files, then by their order.
+// distinguish gives findings of one rule with one subject, and their places, subjects of their own: by their files,
+// then by their order.
 func (f *found) distinguish() {
 	seen := map[string]int{}
-	count := func(one *Finding) int {
-		key := one.Rule + "\x00" + one.Subject
+	count := func(key string) int {
 		seen[key]++
 		return seen[key]
 	}
+	own := func(rule, subject, file string) string {
+		rule += "\x00"
+		if count(rule+subject) == 1 {
+			return subject
+		}
+		subject += " in " + file
+		if n := count(rule + subject); n > 1 {
+			subject += fmt.Sprintf(" (%d)", n)
+			count(rule + subject)
+		}
+		return subject
+	}
 	for i := range f.list {
 		one := &f.list[i]
-		if n := count(one); n == 1 {
-			continue
+		for _, p := range one.further {
+			one.subjects = append(one.subjects, own(one.Rule, p.Text, p.At.File))
 		}
-		one.Subject += " in " + one.At.File
-		if n := count(one); n > 1 {
-			one.Subject += fmt.Sprintf(" (%d)", n)
-			count(one)
+		if len(one.subjects) > 0 {
+			one.Subject = slices.Min(one.subjects)
+		} else {
+			one.Subject = own(one.Rule, one.Subject, one.At.File)
 		}
 	}
 }

@@ -27,6 +27,19 @@ func heedsBreaker(l *topology.Layer) bool {
 	return false
 }
 
+// Sooner says of a factor of a path what may end its tries before all of them are made, "" if nothing does: a breaker
+// of the same layer that its retries obey.
+func Sooner(f Factor) string {
+	if !(f.Times > 1) {
+		return ""
+	}
+	n := topology.Unbounded
+	if f.Times < float64(n) {
+		n = int(f.Times)
+	}
+	return strings.TrimPrefix(untilBreaker(f.Layer, n), ", ")
+}
+
 // untilBreaker says of a layer of n tries that its breaker ends them sooner where every try fails. Where some succeed
 // in between, of this or of other calls, it does not open.
 func untilBreaker(l *topology.Layer, n int) string {

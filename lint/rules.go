@@ -56,8 +56,8 @@ var rulesOfAmplification = []Rule{
 		"A service that is idle on most days, with a retry budget that keeps the average low. It is a warning where " +
 			"budgets keep the average below the limit, or every layer of the path has one, where all attempts are connections " +
 			"that nobody accepts, and where every retry of the path is a default for codes of gRPC only. It is " +
-			"one, too, where no one way brings too much and only several do together that rest on addresses in " +
-			"variables: who holds five addresses need not call all five for one request. It is not said where one layer " +
+			"not said where no one way brings too much and only several do together that rest on addresses in " +
+			"variables: who holds five addresses need not call all five for one request. Nor is it where one layer " +
 			"alone repeats, without a count and with a budget, which is [F108](F108.md). Raise the limit " +
 			"(--max-amplification) if you mean it.",
 		"Let one layer of the path retry, the one that knows which calls may be repeated, and switch the others off. With " +
@@ -207,7 +207,8 @@ var rulesOfOutcomes = []Rule{
 		"500 is in the list. Most often it is a bug or a bad request, which the next try meets again: load without a chance.",
 		"Retry lists such as Envoy's `5xx` and Spring's `SERVER_ERROR` have it in them.",
 		"A service that answers 500 for everything, overload included. Nothing is said of SDKs of AWS, which have no list, " +
-			"nor of databases and components of Dapr, which have no statuses.",
+			"nor of databases and components of Dapr, which have no statuses, nor of an exception of a program's own, of " +
+			"which only code says what it is thrown for.",
 		"Retry 502, 503 and 504."},
 	{"F303", "Overload is answered with an immediate retry", Warning,
 		"A service says 429, or RESOURCE_EXHAUSTED: less, please. The layer sends the request again at once and does not " +

@@ -43,6 +43,8 @@ type run struct {
 	loud      map[*topology.Layer]float64 // layers on a path that comes to too much, and to how much
 	hops      int                         // of the paths that were described
 	inverted  map[int]bool                // services whose callers leave before they can answer
+	edge      *edge                       // the call and the layer that are looked at, while layers are
+	layer     *topology.Layer
 }
 
 // report adds a finding, if its rule is asked.
@@ -60,7 +62,17 @@ func (r *run) report(one Finding) {
 	if one.Effect = min(one.Effect, mostEffect); math.IsNaN(one.Effect) {
 		one.Effect = 0
 	}
+	if one.cause == "" && r.layer != nil && one.Severity < Error { // errors are mended one by one
+		one.cause = words(r.edge, r.layer, &one)
+	}
 	r.add(one)
+}
+
+// words returns what a finding says of a layer of a call, but for the names of the layer and of the call. What is said
+// of several routes in the same words, or of copies of a file, is one finding.
+func words(e *edge, l *topology.Layer, one *Finding) string {
+	bare := strings.NewReplacer(e.way(), "", name(l), "", e.call.To, "", l.Overall.Source(), l.Overall.Why)
+	return fmt.Sprint(l.Kind, l.Product, one.Severity, bare.Replace(one.Message))
 }
 
 // mostEffect stands for an effect without bounds: JSON has no infinity.
@@ -71,12 +83,14 @@ func (r *run) layers(checks ...func(*edge, *topology.Layer)) {
 		e := &r.g.calls[i]
 		for _, slot := range e.slots {
 			for _, l := range slot {
+				r.edge, r.layer = e, l
 				for _, check := range checks {
 					check(e, l)
 				}
 			}
 		}
 	}
+	r.edge, r.layer = nil, nil
 }
 
 // remarks makes findings of what importers noticed.
@@ -91,8 +105,21 @@ func (r *run) remarks() {
 		if m.Assumed != "" {
 			one.Severity, one.Assumptions = min(one.Severity, Warning), []string{m.Assumed}
 		}
+		one.cause = together(m)
 		r.report(one)
 	}
+}
+
+// together names what makes remarks at several places one: the same words, or that one thing is to be done about all.
+func together(m topology.Remark) string {
+	switch {
+	case m.Rule != "F702":
+	case strings.Contains(m.Fix, "rendered") && !strings.Contains(m.Fix, "the variable"):
+		return "templates"
+	case strings.HasPrefix(m.Fix, "tell which profiles are active"):
+		return "profiles"
+	}
+	return m.Text + "\x00" + m.Fix + "\x00" + m.Assumed
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

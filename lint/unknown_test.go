@@ -51,7 +51,7 @@ func (d drawing) hidden(f topology.Form) topology.Form {
 func TestWhatIsProvedHoldsWhateverTheUnknownValuesAre(t *testing.T) {
 	n := 4000
 	if testing.Short() {
-		n = 800 // seconds are enough to find a value that is taken the wrong way
+		n = 300 // seconds are enough to find a value that is taken the wrong way
 	}
 	wrong, smallest := 0, ""
 	for seed := range n {

@@ -158,7 +158,11 @@ func TestReloadsUnderLoadHurtNoCallAndKeepTheState(t *testing.T) {
 		})
 	}
 	watch(t, set) // at the same time as the reloads by hand
-	for i := range 100 {
+	rounds := 100
+	if testing.Short() {
+		rounds = 30
+	}
+	for i := range rounds {
 		text := []string{flop, flip}[i%2]
 		mount.swap(text)
 		if i%10 < 5 {

@@ -5,14 +5,18 @@ import (
 	"strings"
 )
 
+// inKubernetes are meshes whose sidecars stand beside pods only.
+var inKubernetes = []string{"istio"}
+
 // everywhere adds a policy for whole namespaces to the calls that have no layer of its product and kind.
 func (j *joining) everywhere(p *Policy) {
 	if !patterns(p.Callees) {
 		return
 	}
-	databases, gateways := map[string]bool{}, map[string]bool{}
+	databases, gateways, apart := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, s := range j.out.Services {
 		databases[s.Name] = s.Database
+		apart[s.Name] = s.Runs == RunsCompose && slices.Contains(inKubernetes, p.Layer.Product)
 		gateways[s.Name] = s.Proxy // such as that of an Ingress, of which no layer is known
 	}
 	for i := range j.out.Calls {
@@ -28,8 +32,9 @@ func (j *joining) everywhere(p *Policy) {
 		c := &j.out.Calls[i]
 		switch {
 		case except[c.To]:
-		case databases[c.To] || !covered(p.Callees, c.To):
-		case len(p.Callers) > 0 && !covered(p.Callers, c.From) && !slices.Contains(from, c.From):
+		case databases[c.To] || !j.covered(p.Callees, c.To):
+		case len(p.Callers) > 0 && !j.covered(p.Callers, c.From) && !slices.Contains(from, c.From):
+		case p.Layer.Kind == SidecarOut && apart[c.From], p.Layer.Kind == SidecarIn && apart[c.To]:
 		case p.Layer.Kind == SidecarOut && gateways[c.From] && !slices.Contains(from, c.From): // but one that is named has it
 		case p.Layer.Kind == SidecarIn && gateways[c.To]:
 		case c.has(p.Layer.Product, p.Layer.Kind):
@@ -71,11 +76,24 @@ func patterns(names []string) bool {
 }
 
 // covered reports whether one of the patterns is about a service. The world outside is no service.
-func covered(names []string, service string) bool {
+func (j *joining) covered(names []string, service string) bool {
 	for _, name := range names {
-		if pattern(name) && service != "" && strings.HasSuffix(Strip(service), strings.ToLower(name[1:])) {
+		switch {
+		case !pattern(name) || service == "":
+		case name == "*.":
+			if !strings.Contains(Strip(service), ".") || j.placed {
+				return true
+			}
+		case strings.HasSuffix(Strip(service), strings.ToLower(name[1:])):
 			return true
 		}
 	}
 	return false
+}
+
+// allPlaced reports whether files say the namespace of all that Kubernetes runs.
+func allPlaced(services []Service) bool {
+	return !slices.ContainsFunc(services, func(s Service) bool {
+		return s.Runs == RunsKubernetes && !strings.Contains(Strip(s.Name), ".")
+	})
 }

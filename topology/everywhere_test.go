@@ -98,3 +98,38 @@ func TestTriesThatRunBesideEachOtherEndWithTheCall(t *testing.T) {
 		t.Errorf("%d tries, %v, %v; Envoy made 3 and ended after 2 s", n, got, ends)
 	}
 }
+
+// The sidecars of a mesh of Kubernetes stand beside pods. Where the files of the mesh leave their namespace out, it is
+// not one that only others name.
+func TestWhatEverySidecarDoesIsNotAddedWhereNoSidecarIs(t *testing.T) {
+	out := topology.Layer{Kind: topology.SidecarOut, Product: "istio"}
+	for _, c := range []struct {
+		services string // what runs the caller and another one
+		from     string
+		want     int
+	}{
+		{"kubernetes kubernetes", "a", 1},
+		{"compose kubernetes", "a", 0},
+		{" kubernetes", "a", 1},                  // what runs it is not known
+		{"kubernetes kubernetes", "a.far", 0},    // the other one is without a namespace, so that is where Istio is
+		{"kubernetes compose", "a.far", 1},       // all have a namespace, so it may be this one
+		{"compose+kubernetes compose", "a", 1},   // which describe one program
+		{"compose+kubernetes compose", "a.x", 1}, // as do these
+	} {
+		first, second, _ := strings.Cut(c.services, " ")
+		f := topology.Form{Services: []topology.Service{{Name: "b"}, {Name: "other", Runs: second}},
+			Calls:    []topology.Call{{From: c.from, To: "b"}},
+			Policies: []topology.Policy{{Callees: []string{"*"}, Callers: []string{"*."}, Layer: out}}}
+		for _, runs := range strings.Split(first, "+") {
+			name := c.from
+			if runs == topology.RunsCompose {
+				name = "a"
+			}
+			f.Services = append(f.Services, topology.Service{Name: name, Runs: runs})
+		}
+		joined, _ := f.Join()
+		if got := len(joined.Calls[0].Layers); got != c.want {
+			t.Errorf("%+v: %d layers, want %d", c, got, c.want)
+		}
+	}
+}

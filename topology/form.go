@@ -35,10 +35,18 @@ type Service struct {
 	// Speaks is what its answers can be: SpeaksGRPC, SpeaksHTTP or SpeaksOther. When it is absent they may be anything.
 	Speaks   Value[string] `yaml:"speaks,omitempty"`
 	Database bool          `yaml:"database,omitempty"`
+	// Runs is what starts it, as far as files say: RunsKubernetes or RunsCompose.
+	Runs string `yaml:"runs,omitempty"`
 	// Proxy reports that it passes each request on to one of the services that it calls: its calls are alternatives, and
 	// not steps of one request.
 	Proxy bool `yaml:"proxy,omitempty"`
 }
+
+// What Service.Runs may be. Where files say both, it is Kubernetes: the compose file is for who writes the program.
+const (
+	RunsKubernetes = "kubernetes"
+	RunsCompose    = "compose"
+)
 
 // Call is one edge: each request that From handles makes PerRequest calls of To.
 type Call struct {
@@ -55,8 +63,9 @@ type Call struct {
 }
 
 // Policy is a layer that a file sets for the calls of some callee, by some callers, before they are joined to a Call.
-// A callee or caller "*" is every service, "*.shop" every service of that namespace. A policy for such callees is what
-// holds where nothing else is said: it is for calls that have no other layer of its product and kind.
+// A callee or caller "*" is every service, "*.shop" every service of that namespace, and "*." every one without a
+// namespace, or every one if all that Kubernetes runs has one. A policy for such callees is what holds where nothing
+// else is said: it is for calls that have no other layer of its product and kind.
 type Policy struct {
 	Callees   []string `yaml:"callees"`             // names of the callee: any of them is it
 	Callers   []string `yaml:"callers,omitempty"`   // names of callers; none means every caller

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Found is one name in a file that means a service, and the rule by which it was found.
@@ -24,22 +25,27 @@ type Found struct {
 //     gateway calls it.
 //   - A policy for "*" or "*.shop" is added to calls between services of that namespace that have no layer of its
 //     product and kind, but not to those of a database. It makes no call.
+//   - A policy for such names of a mesh of Kubernetes is not added to calls by, or in front of, what only compose files
+//     run.
+//   - A sidecar's policy for a database of which nobody wrote how it tries only opens connections.
 //   - A sidecar's policy is not added to the calls of a gateway, which is a proxy itself.
 //   - Callees and callers that no file describes become services. A service without a namespace is the one with a
 //     namespace that has its name, if there is one such. A callee without one is looked for in its caller's first.
 //   - Proxies of Envoy's kind answer the calls of a gRPC client with UNAVAILABLE where they would say 503.
 //   - Layers stand in the order of their kinds, outermost first, and within a kind in the order of the files.
-//   - A service all of whose calls pass a gateway first is that gateway: a proxy, which passes failures on as they are
-//     unless its files say another answer.
+//   - A service all of whose calls pass a gateway first, but those of which only a variable tells, is that gateway: a
+//     proxy, which passes failures on as they are unless its files say another answer.
+//   - A gateway that has the name of its file, and calls what has that name, has the name of its product.
 //   - Calls of a name that leads to other services are calls of these.
 //   - A call of a gateway that leads to its caller too, of which only a variable tells, is left out with a remark F701.
 //   - A service of which nothing says that it speaks gRPC is taken to speak HTTP, unless there are files of protobuf.
 //
 // A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
 func (f Form) Join() (Form, []Found) {
+	f = apart(f)
 	j := &joining{led: map[string]string{}, out: Form{Remarks: slices.Clone(f.Remarks), Protos: f.Protos}}
 	j.out.Services = short(unite(f.Services))
-	j.names = NewNames(j.out.Services)
+	j.names, j.placed = NewNames(j.out.Services), allPlaced(j.out.Services)
 	for _, c := range f.Calls {
 		j.call(c)
 	}
@@ -90,6 +96,9 @@ func (j *joining) proxies() {
 	calls, gateways := map[string]int{}, map[string]int{}
 	for i := range j.out.Calls {
 		c := &j.out.Calls[i]
+		if c.PerRequest.Origin == Assumed && len(c.Layers) == 0 {
+			continue // an address in a variable, such as that of its database
+		}
 		calls[c.From]++
 		if len(c.Layers) > 0 && c.Layers[0].Kind == Gateway {
 			gateways[c.From]++
@@ -111,6 +120,7 @@ type joining struct {
 	// unclear are callees of policies of which is not known which of the callers that the policies name call them.
 	unclear map[string]bool
 	led     map[string]string // services that are others, whose names they became
+	placed  bool              // files say the namespace of all that Kubernetes runs
 }
 
 // service returns the service that a name means, which is a new one if no file describes it.
@@ -191,8 +201,13 @@ func (j *joining) policy(p *Policy) {
 		return
 	}
 	to, ok := j.callee(p)
-	if !ok || p.Layer.idle() && j.stores(to) {
+	layer, databases := p.Layer, ok && j.stores(to)
+	if !ok || layer.idle() && databases {
 		return
+	}
+	if databases && layer.Kind == SidecarOut && layer.implicit() {
+		none := Value[time.Duration]{}
+		layer.Kind, layer.Repeats, layer.Overall, layer.PerTry = Connection, nil, none, none
 	}
 	from := j.callers(p)
 	joined := false
@@ -201,13 +216,13 @@ func (j *joining) policy(p *Policy) {
 		if c.To != to || p.Layer.Kind == SidecarOut && c.ofGateway() && !slices.Contains(from, c.From) {
 			continue
 		}
-		if len(p.Callers) == 0 || slices.Contains(from, c.From) || covered(p.Callers, c.From) {
-			c.Layers = append(c.Layers, p.Layer)
+		if len(p.Callers) == 0 || slices.Contains(from, c.From) || j.covered(p.Callers, c.From) {
+			c.Layers = append(c.Layers, layer)
 			joined = true
 		}
 	}
 	if !joined && (len(p.Callers) == 0 || patterns(p.Callers) || j.unclear[to]) && !(p.Layer.implicit() && j.called(to)) {
-		j.out.Calls = append(j.out.Calls, Call{To: to, At: p.Layer.At, Layers: []Layer{p.Layer}})
+		j.out.Calls = append(j.out.Calls, Call{To: to, At: p.Layer.At, Layers: []Layer{layer}})
 	}
 }
 
@@ -309,6 +324,9 @@ func (s *Service) merge(other Service) {
 	keep(&s.Cancels, other.Cancels)
 	keep(&s.CallTree, other.CallTree)
 	s.speak(other.Speaks)
+	if other.Runs == RunsKubernetes || s.Runs == "" {
+		s.Runs = other.Runs
+	}
 	s.Database = s.Database || other.Database
 	s.Proxy = s.Proxy || other.Proxy
 }

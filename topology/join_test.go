@@ -240,6 +240,22 @@ func TestWhatNobodyWroteIsNoLayerOfCallsOfADatabase(t *testing.T) {
 	}
 }
 
+// Where somebody limits its connections, what the sidecar does by default with requests is still none of its.
+func TestASidecarOnlyConnectsToADatabase(t *testing.T) {
+	limited := topology.Layer{Kind: topology.SidecarOut, Overall: topology.DefaultOf(time.Duration(0), "x",
+		topology.Position{}), Limits: topology.Limits{Connections: topology.Write(9, topology.Position{})},
+		Repeats: []topology.Repeat{{On: []topology.Outcome{topology.S503}, Tries: topology.DefaultOf(3, "x",
+			topology.Position{})}}}
+	for database, want := range map[bool]topology.Kind{true: topology.Connection, false: topology.SidecarOut} {
+		form, _ := topology.Form{Services: []topology.Service{{Name: "db", Database: database}},
+			Policies: []topology.Policy{{Callees: []string{"db"}, Layer: limited}}}.Join()
+		l := form.Calls[0].Layers[0]
+		if l.Kind != want || database != (len(l.Repeats) == 0) || l.Limits.Connections.V != 9 {
+			t.Errorf("database %v: %+v", database, l)
+		}
+	}
+}
+
 // A program is told the name under which a browser finds it. It is no call, and nothing is left out.
 func TestTheOwnPublicNameOfAServiceIsNoCall(t *testing.T) {
 	guess := topology.Assume(1.0, "the address stands in the variable SITE_URL")

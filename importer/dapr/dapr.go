@@ -172,6 +172,9 @@ func (r *resiliency) target(name, kind string, n source.Node, at topology.Positi
 			named = t
 		}
 		v, remarks := source.Scalar(named, source.Duration)
+		if r.elsewhere() {
+			v, remarks = topology.NotKnown[time.Duration]("a policy of another file", t.At()), nil
+		}
 		l.PerTry, r.form.Remarks = v, append(r.form.Remarks, remarks...)
 	}
 	switch retry := n.Get("retry"); {
@@ -192,11 +195,17 @@ func (r *resiliency) target(name, kind string, n source.Node, at topology.Positi
 		Namespace: r.root.Get("metadata", "namespace").Text(), Layer: l})
 }
 
+// elsewhere reports that the document has no policies: it is laid over another one, which has them.
+func (r *resiliency) elsewhere() bool { return !r.root.Get("spec", "policies").Exists() }
+
 // named finds a policy by its name.
 func (r *resiliency) named(kind string, n source.Node) (source.Node, bool) {
 	p := r.policies(kind).Get(n.Text())
 	if p.Exists() {
 		return p, true
+	}
+	if r.elsewhere() {
+		return p, false
 	}
 	var known []string
 	for _, k := range r.policies(kind).Pairs() {

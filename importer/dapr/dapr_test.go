@@ -124,3 +124,15 @@ func FuzzResourcesAreReadWithoutAPanic(f *testing.F) {
 		}
 	})
 }
+
+// What is laid over another file names policies that stand there.
+func TestAPatchNamesPoliciesOfAnotherFile(t *testing.T) {
+	const head = "apiVersion: dapr.io/v1alpha1\nkind: Resiliency\nmetadata: {name: r}\nspec:\n"
+	const targets = "  targets: {apps: {a: {timeout: slow, retry: often}}}\n"
+	for policies, want := range map[string]int{"": 0, "  policies: {timeouts: {fast: 1s}}\n": 2} {
+		f := read(t, head+policies+targets)
+		if len(f.Remarks) != want || policies == "" && !layer(t, f, "a").PerTry.IsUnknown() {
+			t.Errorf("%q: %+v", policies, f.Remarks)
+		}
+	}
+}

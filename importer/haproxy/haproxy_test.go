@@ -215,6 +215,28 @@ func TestWhatIsWrongOrWithoutEffectIsRemarked(t *testing.T) {
 	}
 }
 
+// What a version refuses is no error of a file of which nobody says for which version it is.
+func TestAKeywordThatIsGoneIsGoneInItsVersion(t *testing.T) {
+	d := source.Document{File: "f.cfg", Data: []byte("listen a\n  bind :80\n  reqadd X\n  server s a:80\n")}
+	image := func(v string) source.Assume {
+		return source.Assume{Images: map[string]topology.Value[string]{"haproxy": topology.Write(v, topology.Position{})}}
+	}
+	for _, c := range []struct {
+		assume        source.Assume
+		said, assumed bool
+	}{{image("1.8"), false, false}, {image("2.6"), true, false}, {source.Assume{}, true, true}} {
+		var said []topology.Remark
+		for _, r := range haproxy.Read([]source.Document{d}, c.assume).Remarks {
+			if r.Rule == "F606" {
+				said = append(said, r)
+			}
+		}
+		if len(said) > 0 != c.said || c.said && (said[0].Assumed != "") != c.assumed {
+			t.Errorf("%+v: %+v", c, said)
+		}
+	}
+}
+
 func TestABackendChosenByAnExpressionIsUsed(t *testing.T) {
 	f := read(t, "f.cfg", "frontend f\n  bind :80\n  use_backend %[req.hdr(host),lower]\nbackend b\n  server s ${B}:80\n")
 	l := one(t, f)

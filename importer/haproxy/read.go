@@ -189,6 +189,19 @@ var timeouts = []string{"server", "connect", "client", "queue", "check", "http-r
 	"tarpit",
 	"client-fin", "server-fin", "client-hs"}
 
+// gone remarks a keyword that HAProxy refuses since 2.1. Where no file says the version, that rests on it.
+func (in *instance) gone(s *section, keyword word, now string) {
+	v := in.version
+	if source.Before(v.V, "2.1") {
+		return
+	}
+	in.remark("F606", keyword.at, s.kind+" "+keyword.text,
+		"HAProxy does not start with "+keyword.text+", which was removed in 2.1", "write "+now)
+	if v.Origin == topology.Assumed {
+		in.form.Remarks[len(in.form.Remarks)-1].Assumed = "haproxy " + v.V + ": " + v.Why
+	}
+}
+
 // check remarks what HAProxy refuses or ignores.
 func (in *instance) check(s *section) {
 	if !slices.Contains([]string{"defaults", "frontend", "backend", "listen"}, s.kind) {
@@ -196,9 +209,7 @@ func (in *instance) check(s *section) {
 	}
 	for _, l := range s.lines {
 		if now := gone[l[0].text]; now != "" {
-			in.remark("F606", l[0].at, s.kind+" "+l[0].text,
-				"HAProxy does not start with "+l[0].text+", which was removed in 2.1",
-				"write "+now)
+			in.gone(s, l[0], now)
 		}
 		if w, ok := l.arg(1); ok && l.is("timeout") && !slices.Contains(timeouts, w.text) && source.Template(w.text) == "" {
 			in.remark("F601", w.at, s.kind+" timeout "+w.text, fmt.Sprintf("HAProxy knows no timeout %s", w.text),

@@ -9,6 +9,7 @@ import (
 // index finds resources by name, so that thousands of them are read in a time that grows with their number.
 type index struct {
 	rules     map[string]resource   // DestinationRules by the service of their host
+	short     map[string][]resource // the same with a namespace, by their host without it
 	wide      []resource            // those whose host is a pattern
 	routed    map[string]bool       // services that a VirtualService for sidecars stands for or sends requests to
 	delegates map[string][]resource // VirtualServices without hosts, by namespace and name
@@ -17,8 +18,8 @@ type index struct {
 }
 
 func (r *reader) indexed() index {
-	x := index{rules: map[string]resource{}, routed: map[string]bool{}, delegates: map[string][]resource{},
-		gateways: map[string]resource{}, named: map[string]resource{}}
+	x := index{rules: map[string]resource{}, short: map[string][]resource{}, routed: map[string]bool{},
+		delegates: map[string][]resource{}, gateways: map[string]resource{}, named: map[string]resource{}}
 	for _, rule := range r.rules {
 		name := resolve(rule.Spec.Get("host").Text(), rule.Namespace)
 		if strings.HasPrefix(name, "*") {
@@ -28,6 +29,11 @@ func (r *reader) indexed() index {
 		was, taken := x.rules[name]
 		if !taken || was.String() == rule.String() && !was.says() && rule.says() {
 			x.rules[name] = rule
+		}
+	}
+	for name, rule := range x.rules {
+		if host, namespace, _ := strings.Cut(name, "."); namespace != "" && !strings.Contains(namespace, ".") {
+			x.short[host] = append(x.short[host], rule)
 		}
 	}
 	for _, v := range r.virtual {
@@ -89,6 +95,9 @@ func (r *reader) rule(host, namespace string) (resource, bool) {
 	name := resolve(host, namespace)
 	if rule, found := r.index.rules[name]; found {
 		return rule, true
+	}
+	if same := r.index.short[name]; namespace == "" && len(same) == 1 { // wherever the route is applied
+		return same[0], true
 	}
 	for _, rule := range r.index.wide {
 		if suffix := strings.TrimPrefix(resolve(rule.Spec.Get("host").Text(), rule.Namespace), "*"); strings.HasSuffix(name,

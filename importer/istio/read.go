@@ -132,15 +132,12 @@ func (v resource) inMesh() bool {
 // bare reports whether nothing in a namespace carries out routes: it has no sidecars, and no waypoint.
 func (r *reader) bare(namespace string) bool { return r.ambient[namespace] && !r.waypoint[namespace] }
 
-// patterns returns a pattern for the services of each namespace that has resources of Istio and proxies; where files
-// leave the namespace out, one for all services.
+// patterns returns a pattern for the services of each namespace that has resources of Istio and proxies, and one for
+// those without a namespace where files leave that of such resources out.
 func (r *reader) patterns() []string {
 	var out []string
 	for _, s := range r.spaces {
-		if s == "" {
-			return []string{"*"}
-		}
-		if !r.bare(s) {
+		if s == "" || !r.bare(s) {
 			out = append(out, "*."+s)
 		}
 	}

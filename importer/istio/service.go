@@ -111,6 +111,9 @@ func (r *reader) route(x route) {
 	}
 	l := r.layer(topology.SidecarOut, x.name, x.node.At())
 	l.Overall = envoywords.Or(read(r, x.timeout, source.Duration), topology.DefaultOf(time.Duration(0), r.who, l.At))
+	if upgrade := x.node.Get("websocketUpgrade"); upgrade.Text() == "true" { // nothing reads it; it says what it is for
+		l.Upgrades = topology.Write(true, upgrade.At())
+	}
 	faulty := x.fault.Exists()
 	if faulty && (x.retries.Exists() || x.timeout.Exists()) {
 		r.remark("F602", x.fault.At(), x.name+" fault",

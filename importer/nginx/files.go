@@ -18,9 +18,10 @@ type files struct {
 	parsed   map[string][]*directive // by the document's key
 	included map[string]bool
 	complete map[string]bool // documents of which a file that they include by a relative path was given
-	missing  map[string]bool // by the document's key and what it includes: what was remarked
+	filledIn map[string]bool // names of files that are templates, which is remarked
 	expanded int             // directives so far
 	remarks  []topology.Remark
+	gaps     gaps
 }
 
 // key tells documents apart: several may stand in one file.
@@ -28,11 +29,14 @@ func key(d *source.Document) string { return fmt.Sprintf("%s\x00%s\x00%d", d.Fil
 
 func newFiles(docs []source.Document, given []string) *files {
 	f := &files{docs: docs, given: given, parsed: map[string][]*directive{}, included: map[string]bool{},
-		complete: map[string]bool{}, missing: map[string]bool{}}
+		complete: map[string]bool{}, filledIn: map[string]bool{}}
 	for i := range docs {
 		directives, remarks := parse(&docs[i])
 		f.parsed[key(&docs[i])] = directives
 		f.remarks = append(f.remarks, remarks...)
+		if len(remarks) > 0 && remarks[0].Subject == templateSubject {
+			f.filledIn[docs[i].File] = true
+		}
 	}
 	for i := range docs {
 		f.includes(&docs[i], f.parsed[key(&docs[i])])
@@ -175,11 +179,8 @@ func (f *files) expand(directives []*directive, within []string) []*directive {
 		// that passes requests on itself is no empty frame around others.
 		all := d.doc.Name != "" || f.complete[key(d.doc)] && !path.IsAbs(pattern.text) || passesOn(f.parsed[key(d.doc)])
 		matched := len(found) > 0 || f.elsewhere(d.doc, pattern.text) || all && strings.ContainsAny(pattern.text, "*?[")
-		if missing := key(d.doc) + "\x00" + pattern.text; !matched && !f.missing[missing] {
-			f.missing[missing] = true
-			f.remarks = append(f.remarks, topology.Remark{Rule: "F702", At: pattern.at, Subject: "include " + pattern.text,
-				Text: "none of the files that were given is " + pattern.text + ", which is included here",
-				Fix:  "give it too, or put it beside this file as it is on the machine"})
+		if !matched && !f.filledIn[d.doc.File] {
+			f.gaps.include(pattern)
 		}
 		for _, o := range found {
 			if k := key(o); !slices.Contains(within, k) && len(within) < 20 {

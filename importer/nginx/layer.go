@@ -53,13 +53,17 @@ func (in *instance) passTo(s *scope, prefix string, d *directive, target word, a
 	host := hostOf(address)
 	u := s.upstreams[host]
 	if u == nil {
-		u = alone(in.called(host, target), target.at)
+		u = alone(called(host), target.at)
 	}
 	to, aliases := u.to()
-	to = in.called(to, target)
+	in.unfilled(host+" "+to, called(to), target)
+	to = called(to)
 	if to == "" || source.Template(to) != "" {
 		when := "when a request comes"
 		if placeholder.MatchString(target.text) {
+			if in.files.filledIn[target.at.File] {
+				return
+			}
 			when = "when the file is filled in"
 		}
 		in.remark("F702", target.at, d.name()+" "+target.text, "where "+target.text+" leads is known only "+when,

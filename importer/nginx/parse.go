@@ -48,12 +48,16 @@ type parser struct {
 	more     int               // further ones
 }
 
+// templateSubject is what the remark is about that a file is a template. There is no other one about such a file.
+const templateSubject = "template"
+
 // parse returns the directives of a document. What cannot be read is a remark, and the rest is read.
 func parse(doc *source.Document) ([]*directive, []topology.Remark) {
 	p := &parser{doc: doc, rest: string(source.WithoutComments(doc.Data)), line: 1, column: 1}
 	directives := p.block(0)
 	if !p.template.IsZero() {
-		p.remark(p.template, "template", fmt.Sprintf("the file is a template: %d of its lines were left out, and all "+
+		p.remarks = nil // which may be about what is left when the lines of the template are
+		p.remark(p.template, templateSubject, fmt.Sprintf("the file is a template: %d of its lines were left out, and all "+
 			"branches "+
 			"were read", p.more), "audit the file as it is rendered")
 	}
@@ -237,6 +241,9 @@ func (p *parser) character(b *strings.Builder, q byte) {
 	b.WriteString(escaped)
 }
 
+// longestTemplate is how many bytes an expression may have that goes over several lines.
+const longestTemplate = 4096
+
 // templated returns the length of the template expression that a text begins with, or 0.
 func templated(text string) int {
 	if text == "" || text[0] != '{' && text[0] != '<' {
@@ -244,8 +251,7 @@ func templated(text string) int {
 	}
 	for _, marks := range [][2]string{{"{{", "}}"}, {"{%", "%}"}, {"<%", "%>"}} {
 		if strings.HasPrefix(text, marks[0]) {
-			line, _, _ := strings.Cut(text, "\n")
-			if end := strings.Index(line, marks[1]); end > 0 {
+			if end := strings.Index(text[:min(len(text), longestTemplate)], marks[1]); end > 0 {
 				return end + len(marks[1])
 			}
 		}

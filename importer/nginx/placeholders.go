@@ -51,24 +51,22 @@ var standing = regexp.MustCompile(`^\$|^(\{\{|<%)[-=]?\s*(\$?\.Values\.)?[A-Za-z
 
 // called returns a name for an address of which somebody fills in a part: that part is called after its placeholder.
 // What the address leads to is then not known, but all that this nginx does with it is.
-func (in *instance) called(address string, target word) string {
+func called(address string) string {
 	return placeholder.ReplaceAllStringFunc(address, func(p string) string {
-		name := nameOf(p)
-		if name == "" || !standing.MatchString(p) {
-			return p
+		if name := nameOf(p); name != "" && standing.MatchString(p) {
+			return "(" + strings.ToLower(name) + ")"
 		}
-		called := "(" + strings.ToLower(name) + ")"
-		if !in.named[called] {
-			in.named[called] = true
-			fix := "audit the file as it is rendered"
-			if name == strings.ToUpper(name) {
-				fix += ", or give the container the variable " + name
-			}
-			in.remark("F702", target.at, "placeholder "+p, "what "+p+" is, is known only when the file is filled in; in the "+
-				"name of the service it is "+called+" here", fix)
-		}
-		return called
+		return p
 	})
+}
+
+// unfilled remarks the placeholders of an address that are in the name of its service. Those of its port are not.
+func (in *instance) unfilled(address, service string, target word) {
+	for _, p := range placeholder.FindAllString(address, -1) {
+		if as := called(p); as != p && strings.Contains(service, as) {
+			in.files.gaps.placeholder(p, as, nameOf(p), target.at)
+		}
+	}
 }
 
 // environment returns what the environment gives a variable for the nginx of a document.

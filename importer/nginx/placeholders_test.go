@@ -62,11 +62,24 @@ func TestALimitMayStandInTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestAPlaceholderIsRemarkedOnce(t *testing.T) {
+// What is to be done about all that others fill in is one thing: to audit what comes of it.
+func TestPlaceholdersOfOneFolderAreOneRemark(t *testing.T) {
 	_, _, remarks := filledIn(t, "a.template", "server { location /a { proxy_pass http://${A}:1; }\n"+
 		" location /b { proxy_pass http://${A}:2; }\n location /c { proxy_pass http://${B}; } }")
-	if got := strings.Count(remarks, "F702"); got != 2 {
-		t.Errorf("%d remarks, want 2: %s", got, remarks)
+	if want := "F702 what ${A} and ${B} are, is known only when the files are filled in; in the names of services they " +
+		"are (a) and (b) here"; remarks != want {
+		t.Errorf("%q, want %q", remarks, want)
+	}
+}
+
+// That a file is a template says all that can be said of its includes, of where it leads, and of what does not look
+// like nginx between its lines.
+func TestOfATemplateItIsSaidThatItIsOneAndNoMore(t *testing.T) {
+	const text = "{{- range $host, $c := . }}\n  {{- $_ := set $all (dict\n    \"a\" $c\n    \"b\" $host) }}\n" +
+		"server { include {{ printf \"/etc/%s\" $host }};\n location / { proxy_pass {{ trim $c }}; } }\n{{- end }}\n"
+	_, _, remarks := filledIn(t, "nginx.tmpl", text)
+	if want := "F702 the file is a template: 3 of its lines were left out, and all branches were read"; remarks != want {
+		t.Errorf("%q, want %q", remarks, want)
 	}
 }
 

@@ -64,7 +64,7 @@ func Read(docs []source.Document, assume source.Assume) topology.Form {
 		}
 		in.read(filled(all, environment(assume, group[0])))
 	}
-	out.Remarks = once(append(f.remarks, out.Remarks...))
+	out.Remarks = once(slices.Concat(f.remarks, f.gaps.remarks(), out.Remarks))
 	return out
 }
 

@@ -35,10 +35,11 @@ func (in *instance) connect(s *scope, d *directive, target word) {
 func (in *instance) connectTo(s *scope, d *directive, target word, address string) {
 	u := s.upstreams[address]
 	if u == nil {
-		u = alone(in.called(address, target), target.at)
+		u = alone(called(address), target.at)
 	}
 	to, aliases := u.to()
-	to = in.called(to, target)
+	in.unfilled(address+" "+to, called(to), target)
+	to = called(to)
 	if to == "" {
 		in.remark("F702", target.at, "proxy_pass "+target.text,
 			"where "+address+" leads is known only when a connection comes",

@@ -207,8 +207,12 @@ func read(out *topology.Form, layers, shared []layerOfConfig, named string, assu
 	profiles := activeOf(slices.Concat(layers, shared), env, assume)
 	counts := func(l layerOfConfig) bool { return active(l.profile, profiles) }
 	root := over(layers, counts)
+	// Where one profile is active, the others are what it is chosen from.
+	chosen := slices.ContainsFunc(layers, func(l layerOfConfig) bool {
+		return l.profile != "" && !strings.HasPrefix(l.profile, "!") && counts(l)
+	})
 	for _, l := range layers {
-		if counts(l) {
+		if chosen || counts(l) {
 			continue
 		}
 		own := &tree{}

@@ -170,6 +170,10 @@ func of[T topology.Scalar](s *setting, key string, parse func(string) (T, error)
 	t, from := s.key(key)
 	v := scalar(s.a.form, t, parse)
 	switch {
+	case v.IsZero() && t != nil && len(t.kids) > 0:
+		s.a.remark("F601", t.at, "resilience4j."+s.module+" "+key, key+" has keys below it, of which Spring can make no "+
+			"value for it", "write the value behind it, as in 2s")
+		return topology.NotKnown[T]("keys below "+key, t.at)
 	case v.IsZero():
 		return topology.DefaultOf(byDefault, s.a.product(), s.at)
 	case from != "" && v.Origin == topology.Written:

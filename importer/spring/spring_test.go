@@ -171,13 +171,25 @@ func TestProfilesLieOverTheRest(t *testing.T) {
 		tries   int
 		wait    time.Duration
 		remarks int
-	}{{"", 5, 3 * time.Second, 1}, {"test", 9, 3 * time.Second, 1}, {"prod,eu", 5, time.Second, 2}, {"other", 2,
+	}{{"", 5, 3 * time.Second, 0}, {"test", 9, 3 * time.Second, 0}, {"prod,eu", 5, time.Second, 0}, {"other", 2,
 		3 * time.Second, 2}} {
 		f := read(t, map[string]string{"spring.profiles": c.told}, files...)
 		l := policy(t, f, "a")
 		if l.Repeats[0].Tries.V != c.tries || l.Backoff.First.V != c.wait || len(f.Remarks) != c.remarks {
 			t.Errorf("%q: %s, %s, remarks %+v", c.told, l.Repeats[0].Tries, l.Backoff.First, f.Remarks)
 		}
+	}
+}
+
+// As somebody writes who knows what a Duration of Java has inside.
+func TestAMappingIsNoDuration(t *testing.T) {
+	f := read(t, nil, "a/application.yml",
+		"resilience4j.retry.instances.a: {maxAttempts: 3, wait-duration: {seconds: 1}}\n")
+	if l := policy(t, f, "a"); !l.Backoff.First.IsUnknown() || l.Repeats[0].Tries.V != 3 {
+		t.Errorf("%+v", l)
+	}
+	if len(f.Remarks) != 1 || f.Remarks[0].Rule != "F601" || !strings.Contains(f.Remarks[0].Text, "keys below it") {
+		t.Errorf("%+v", f.Remarks)
 	}
 }
 

@@ -74,7 +74,8 @@ func (r *reading) service(n source.Node) {
 	if name == "" {
 		return
 	}
-	s := topology.Service{Name: qualified(name, namespace), At: n.Get("metadata", "name").At(), Speaks: spoken(n)}
+	s := topology.Service{Name: qualified(name, namespace), At: n.Get("metadata", "name").At(), Speaks: spoken(n),
+		Runs: topology.RunsKubernetes}
 	if external := n.Get("spec", "externalName").Text(); external != "" {
 		s.Aliases = append(s.Aliases, external)
 	}
@@ -90,7 +91,7 @@ func (r *reading) workload(n source.Node) {
 		return
 	}
 	s := topology.Service{Name: name, At: n.Get("metadata", "name").At(), Database: database(images(n)),
-		Speaks: ofPods(n)}
+		Speaks: ofPods(n), Runs: topology.RunsKubernetes}
 	switch n.Get("kind").Text() {
 	case "DaemonSet":
 	case "Pod":
@@ -123,7 +124,8 @@ var proxies = []string{"istio-proxy", "linkerd-proxy"}
 
 func (r *reading) compose(n source.Node) {
 	for _, p := range n.Get("services").Pairs() {
-		s := topology.Service{Name: p.Key, At: p.Name.At(), Database: database([]string{p.Value.Get("image").Text()})}
+		s := topology.Service{Name: p.Key, At: p.Name.At(), Database: database([]string{p.Value.Get("image").Text()}),
+			Runs: topology.RunsCompose}
 		s.Replicas, _ = source.Scalar(p.Value.Get("deploy", "replicas"), source.Int)
 		r.form.Services = append(r.form.Services, s)
 		env := p.Value.Get("environment")

@@ -90,8 +90,11 @@ func compare(t *testing.T, n int, draw func(seed uint64) system, share float64, 
 
 func TestPodsThatShareFewPlacesNearlyAllHaveOne(t *testing.T) {
 	var plain, guarded outcome
-	all := 0
-	for seed := range uint64(6) {
+	all, seeds := 0, uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		d := few(seed)
 		p, g := play(d, seed, nil), play(d, seed, opener)
 		t.Logf("pgx %v: %+v, without a guard %+v", d.pgx, g, p)

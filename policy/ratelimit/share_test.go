@@ -190,12 +190,19 @@ func fleetOf(seed uint64, deaf int) (m *fleetModel, what string) {
 	return m, fmt.Sprintf("seed %d, %d instances, burst %.0f, %.0f/s", seed, n, m.burst, m.rate*float64(time.Second))
 }
 
+func fleets() uint64 {
+	if testing.Short() {
+		return 75
+	}
+	return 300
+}
+
 // The documented bound of the whole fleet, 1¼ bursts and what the rate allows, holds over any window, however often the
 // store comes and goes, with or without its data, and whatever questions and answers are lost: what each has spent of
 // its share is paid on return, and nobody has more than his share before the others are back too.
 func TestTheFleetsBoundHoldsWhileTheStoreFlaps(t *testing.T) {
 	worst := 0.0
-	for seed := range uint64(300) {
+	for seed := range fleets() {
 		m, what := fleetOf(seed, 0)
 		m.check(t, what, 1.25, 0)
 		worst = max(worst, m.over)
@@ -207,7 +214,7 @@ func TestTheFleetsBoundHoldsWhileTheStoreFlaps(t *testing.T) {
 // whether it is over, keep to their shares: the documented exception.
 func TestAnOutageThatSomeDoNotNoticeCostsABurstAndTwoSeconds(t *testing.T) {
 	worst := 0.0
-	for seed := range uint64(300) {
+	for seed := range fleets() {
 		m, what := fleetOf(seed, 2)
 		m.check(t, what, 2.25, longest)
 		worst = max(worst, m.over)

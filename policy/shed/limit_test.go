@@ -279,6 +279,9 @@ func TestLearningGoesOnAfterARush(t *testing.T) {
 
 // TestEvidence measures the table in the package comment, prints it, and holds what is concluded from it.
 func TestEvidence(t *testing.T) {
+	if testing.Short() {
+		return // make race measures it
+	}
 	var table strings.Builder
 	algorithms := []shed.Algorithm{shed.Gradient, shed.Vegas, shed.AIMD}
 	row := func(name string, cell func(a shed.Algorithm) string) {
