@@ -355,3 +355,21 @@ calls:
 		}
 	}
 }
+
+// A circle beside the worst path is in no number, so the first line says so.
+func TestACircleBesideTheWorstPathIsInTheHeadline(t *testing.T) {
+	const tries = ", layers: [{kind: client, repeats: [{on: [\"503\"], tries: 3}]}]}\n"
+	for repeated, want := range map[string]bool{tries: true, "}\n": false} {
+		var text bytes.Buffer
+		form := "calls:\n- {from: a, to: b}\n- {from: b, to: c" + repeated + "- {from: c, to: b}\n- {from: a, to: e" + tries
+		r := audit.Run(file(form), audit.Options{})
+		if err := audit.Text(&text, r, audit.TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(text.String(), "\n")
+		if !strings.Contains(first, "3 attempts at e") ||
+			strings.Contains(first, "Nothing bounds the calls that go in a circle, b → c → b") != want {
+			t.Errorf("%s", first)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/abate-go/abate/lint"
@@ -136,7 +137,11 @@ func physical(at topology.Position) *sarifPhysical {
 	if at.IsZero() {
 		return nil
 	}
-	p := &sarifPhysical{Artifact: sarifArtifact{(&url.URL{Path: at.File}).String()}}
+	file := url.URL{Path: at.File}
+	if path.IsAbs(at.File) {
+		file.Scheme = "file" // code scanning finds such a file in the repository only if the URI is a whole one
+	}
+	p := &sarifPhysical{Artifact: sarifArtifact{file.String()}}
 	if at.Line > 0 {
 		p.Region = &sarifRegion{at.Line, at.Column}
 	}

@@ -52,7 +52,7 @@ func (t *textual) headline(r *Result) {
 func (r *Result) headline() string {
 	switch {
 	case r.Worst != nil:
-		return capital(r.Worst.Headline())
+		return capital(r.Worst.Headline()) + r.besides()
 	case len(r.circle) > 0:
 		return "How often a call is repeated is not known: calls go in a circle, " + strings.Join(r.circle, " → ")
 	case unknownTries(&r.Form):
@@ -63,6 +63,16 @@ func (r *Result) headline() string {
 		return "These files name no call, so nothing can be said of how often one is repeated"
 	}
 	return "None of these files is of a kind that is read, so nothing could be judged"
+}
+
+// besides says what is in no number although it is repeated: calls that go in a circle elsewhere.
+func (r *Result) besides() string {
+	at := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == "F106" })
+	if at < 0 || len(r.Worst.Cycle) > 0 {
+		return ""
+	}
+	_, names, _ := strings.Cut(r.Findings[at].Message, ": ")
+	return ". Nothing bounds the calls that go in a circle, " + names
 }
 
 // path writes the calls of a path, and below each its layers.
@@ -195,8 +205,11 @@ func (t *textual) last(r *Result) {
 	if n := r.Unread(); n > 0 {
 		t.line("%s could not be read, or not wholly: F606 and F702 say which (--all).", count(n, "place"))
 	}
-	if len(r.Stale) > 0 {
-		t.line("%s of the baseline is gone; --write-baseline takes it out.", count(len(r.Stale), "finding"))
+	switch n := len(r.Stale); {
+	case n == 1:
+		t.line("1 finding of the baseline is gone; --write-baseline takes it out.")
+	case n > 1:
+		t.line("%d findings of the baseline are gone; --write-baseline takes them out.", n)
 	}
 }
 

@@ -30,6 +30,14 @@ func tidied(f *topology.Form) {
 		clean(&p.Namespace)
 		tidiedLayer(&p.Layer)
 	}
+	for i := range f.Leads {
+		l := &f.Leads[i]
+		clean(&l.From)
+		clean(&l.Namespace)
+		for j := range l.To {
+			clean(&l.To[j])
+		}
+	}
 	for i := range f.Remarks {
 		r := &f.Remarks[i]
 		for _, text := range []*string{&r.Subject, &r.Text, &r.Fix, &r.Assumed} {

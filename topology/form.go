@@ -7,6 +7,7 @@ type Form struct {
 	Services []Service `yaml:"services,omitempty"`
 	Calls    []Call    `yaml:"calls,omitempty"`
 	Policies []Policy  `yaml:"policies,omitempty"`
+	Leads    []Lead    `yaml:"leads,omitempty"`
 	Remarks  []Remark  `yaml:"remarks,omitempty"`
 	// Protos reports that there are files that describe services of gRPC, and not whose they are: a service of which no
 	// file says what it speaks may then speak gRPC.
@@ -90,6 +91,7 @@ func (f *Form) Add(other Form) {
 	f.Services = append(f.Services, other.Services...)
 	f.Calls = append(f.Calls, other.Calls...)
 	f.Policies = append(f.Policies, other.Policies...)
+	f.Leads = append(f.Leads, other.Leads...)
 	f.Remarks = append(f.Remarks, other.Remarks...)
 	f.Protos = f.Protos || other.Protos
 }

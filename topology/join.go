@@ -36,13 +36,14 @@ type Found struct {
 //   - A service all of whose calls pass a gateway first, but those of which only a variable tells, is that gateway: a
 //     proxy, which passes failures on as they are unless its files say another answer.
 //   - A gateway that has the name of its file, and calls what has that name, has the name of its product.
+//   - Calls of a name that leads to other services are calls of these.
 //   - A call of a gateway that leads to its caller too, of which only a variable tells, is left out with a remark F701.
 //   - A service of which nothing says that it speaks gRPC is taken to speak HTTP, unless there are files of protobuf.
 //
 // A name that means several services joins nothing, and becomes a remark F701. The form given is not changed.
 func (f Form) Join() (Form, []Found) {
 	f = apart(f)
-	j := &joining{out: Form{Remarks: slices.Clone(f.Remarks), Protos: f.Protos}}
+	j := &joining{led: map[string]string{}, out: Form{Remarks: slices.Clone(f.Remarks), Protos: f.Protos}}
 	j.out.Services = short(unite(f.Services))
 	j.names, j.placed = NewNames(j.out.Services), allPlaced(j.out.Services)
 	for _, c := range f.Calls {
@@ -60,6 +61,7 @@ func (f Form) Join() (Form, []Found) {
 		j.out.Calls[i].speakGRPC()
 	}
 	j.proxies()
+	j.follow(f.Leads)
 	j.goBack()
 	j.speak()
 	return j.out, j.found
@@ -117,7 +119,8 @@ type joining struct {
 	found []Found
 	// unclear are callees of policies of which is not known which of the callers that the policies name call them.
 	unclear map[string]bool
-	placed  bool // files say the namespace of all that Kubernetes runs
+	led     map[string]string // services that are others, whose names they became
+	placed  bool              // files say the namespace of all that Kubernetes runs
 }
 
 // service returns the service that a name means, which is a new one if no file describes it.

@@ -175,10 +175,11 @@ func (r *reader) emit(o source.Resource, p parent, to source.Node, l topology.La
 	callee := source.Qualified(name.Text(), space)
 	if p.mesh {
 		if !mirror {
-			callees := []string{callee}
-			if called := source.Qualified(p.service, p.space); called != callee {
+			callees, called := []string{callee}, source.Qualified(p.service, p.space)
+			if called != callee {
 				callees = []string{called, callee}
 			}
+			r.form.Leads = append(r.form.Leads, topology.Lead{From: called, To: []string{callee}, At: l.At, Route: true})
 			r.form.Policies = append(r.form.Policies, topology.Policy{Callees: callees, Namespace: space, Layer: l})
 		}
 		return

@@ -192,9 +192,20 @@ func (r *reader) forSidecars(x route, destination string, m match, l topology.La
 		x.of.Namespace != "" {
 		callers = []string{"*." + x.of.Namespace}
 	}
+	r.lead(x, destination)
 	for _, callees := range x.callees(destination) {
 		r.form.Policies = append(r.form.Policies, topology.Policy{Callees: callees, Callers: callers, Namespace: x.namespace,
 			Layer: l})
+	}
+}
+
+// lead says that calls of the hosts of a route reach its destination.
+func (r *reader) lead(x route, destination string) {
+	for _, h := range x.of.Spec.Get("hosts").Texts() {
+		if !strings.Contains(h, "*") && source.Template(h) == "" {
+			r.form.Leads = append(r.form.Leads, topology.Lead{From: source.Qualified(h, x.of.Namespace),
+				To: []string{source.Qualified(destination, x.namespace)}, Namespace: x.namespace, At: x.node.At(), Route: true})
+		}
 	}
 }
 

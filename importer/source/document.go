@@ -57,10 +57,17 @@ func yamlOf(whole Document) (documents []Document, remarks []topology.Remark) {
 		whole.Root = Node{where: whole.place(), branch: root}
 		return []Document{whole}, nil
 	}
+	whole.Data = plainBreaks(whole.Data)
 	if d := whole.directive(); d != nil {
 		return nil, []topology.Remark{*d}
 	}
+	read := 0
 	for _, d := range parts(whole) {
+		if read += len(d.Data); read > maxYAML && read > len(d.Data) {
+			d.Data = nil // it is not looked at
+			return documents, append(remarks, broken(&d, fmt.Errorf("what is before it is %d MiB of YAML already; this "+
+				"and what is behind it is left out", maxYAML>>20)))
+		}
 		root, err := d.parsed()
 		switch {
 		case err != nil:
@@ -117,6 +124,17 @@ func parse(data []byte) (node *yaml.Node, err error) {
 		return nil, err
 	}
 	return document.Content[0], nil
+}
+
+// plainBreaks returns a text with a space in place of each character that only YAML 1.1 takes for the end of a line.
+// Everybody else counts lines without them, so that what is behind would be looked for in a wrong one.
+func plainBreaks(data []byte) []byte {
+	for _, c := range []string{"\u0085", "\u2028", "\u2029"} {
+		if bytes.Contains(data, []byte(c)) {
+			data = bytes.ReplaceAll(data, []byte(c), []byte(" "))
+		}
+	}
+	return data
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)

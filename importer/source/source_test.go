@@ -185,3 +185,27 @@ func TestTextInTextStandsWhereItsFileHasIt(t *testing.T) {
 		}
 	}
 }
+
+// Only YAML 1.1 ends a line at these; editors, Git and the audit's diff do not.
+func TestPlacesCountTheLinesThatEverybodyCounts(t *testing.T) {
+	for _, c := range []string{"\u0085", "\u2028", "\u2029"} {
+		docs, _ := source.YAML("f.yaml", []byte("data:\n  # a"+c+"b\n  conf: |\n    # c"+c+"d\n    n: 3\n  z: 1\n"))
+		inner, _ := source.Embedded("conf", docs[0].Root.Get("data", "conf")).Parsed()
+		if at := inner[0].Root.Get("n").At().String(); at != "f.yaml:5:8" {
+			t.Errorf("%q: n stands at %s", c, at)
+		}
+		if at := docs[0].Root.Get("data", "z").At().String(); at != "f.yaml:6:6" {
+			t.Errorf("%q: z stands at %s", c, at)
+		}
+	}
+}
+
+func TestAStreamIsReadUntilItIsTooLong(t *testing.T) {
+	stream := "a: 1\n---\n# " + strings.Repeat("x", 64<<20) + "\n---\nb: 2\n---\nc: 3\n"
+	docs, remarks := source.YAML("f.yaml", []byte(stream))
+	last := remarks[len(remarks)-1]
+	if len(docs) != 1 || !strings.Contains(last.Text, "64 MiB") || !strings.Contains(last.Text, "left out") ||
+		last.At.Line > 4 {
+		t.Errorf("%d documents, %+v", len(docs), remarks)
+	}
+}

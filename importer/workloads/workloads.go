@@ -103,6 +103,11 @@ func (r *reading) workload(n source.Node) {
 		}
 	}
 	r.form.Services = append(r.form.Services, s)
+	for _, other := range r.owners.all(n) {
+		if other != name {
+			r.form.Leads = append(r.form.Leads, topology.Lead{From: other, To: []string{name}, At: s.At})
+		}
+	}
 	for _, c := range containers(n) {
 		if slices.Contains(proxies, c.Get("name").Text()) {
 			continue
@@ -182,21 +187,30 @@ func Owners(docs []source.Document) Owner {
 // Of returns the name of the service that a workload's pods answer for: that of the Service that selects them, else the
 // workload's own. It is empty for a workload without a name.
 func (o Owner) Of(workload source.Node) string {
+	if all := o.all(workload); len(all) > 0 {
+		return all[0]
+	}
 	meta := workload.Get("metadata")
-	name, namespace := meta.Get("name").Text(), meta.Get("namespace").Text()
+	if name := meta.Get("name").Text(); name != "" {
+		return qualified(name, meta.Get("namespace").Text())
+	}
+	return ""
+}
+
+// all returns the names of the Services that select a workload's pods.
+func (o Owner) all(workload source.Node) (names []string) {
+	meta := workload.Get("metadata")
+	namespace := meta.Get("namespace").Text()
 	labels := texts(workload.Get("spec", "template", "metadata", "labels"))
 	if workload.Get("kind").Text() == "Pod" {
 		labels = texts(meta.Get("labels"))
 	}
 	for _, s := range o.services {
 		if s.namespace == namespace && contains(labels, s.labels) {
-			return qualified(s.name, namespace)
+			names = append(names, qualified(s.name, namespace))
 		}
 	}
-	if name == "" {
-		return ""
-	}
-	return qualified(name, namespace)
+	return names
 }
 
 func contains(all, some map[string]string) bool {
