@@ -22,7 +22,7 @@ ROUNDS       ?= 200
 # several times slower (//go:build !race): make race runs the others of these packages, make storms all.
 NUMBERS      := ./audit ./cmd/internal/rehearse ./sim ./sim/harm ./sim/tune ./sim/validation ./policy/balance
 # Those whose tests take longest, or wait most, begin first: else the last of them runs alone in the end.
-LONG         := ./proxy ./sim ./internal/tidy ./tests/interoptest
+LONG         := ./proxy ./tests/brokertest ./sim ./internal/tidy ./tests/interoptest
 ONCE         := -bench . -benchtime 1x
 KAFKATEST    := go test -count=1 -timeout 24h -v ./tests/brokertest
 
@@ -55,9 +55,10 @@ lint: $(STATICCHECK) ## Formatting, go vet, staticcheck (the house rules are tes
 	go vet work
 	GOGC=400 $(STATICCHECK) work
 
-# A tenth of their processor time goes to the collector with its usual GOGC. Some packages wait more than they work.
+# A tenth of their processor time goes to the collector with its usual GOGC. Many packages wait
+# more than they work, so two more than there are processors run at once.
 unit: $(GOTESTSUM) ## The quick tests, in memory only, without the race detector (allocation counts hold only here)
-	GOGC=400 .ci/test -short -p $$(($$(nproc 2>/dev/null || echo 2) + 1)) -vet=off $(LONG) work
+	GOGC=400 .ci/test -short -p $$(($$(nproc 2>/dev/null || echo 2) + 2)) -vet=off $(LONG) work
 
 # make storms runs the tests and benchmarks of the packages that are left out here.
 rest: $(GOTESTSUM) ## Without the race detector, what make race cannot judge (allocation counts, times): quick tests, and benchmarks once

@@ -47,7 +47,7 @@ func count(r *engine.Record, series []uint32, from, to time.Duration) int {
 
 // seeds are the seeds of so many runs, and of a fifth of them under the race detector.
 func seeds(runs int) []uint64 {
-	if racing {
+	if racing || testing.Short() {
 		runs /= 5
 	}
 	list := make([]uint64, runs)

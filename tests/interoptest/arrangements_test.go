@@ -213,6 +213,15 @@ var arrangements = []arrangement{
 	}},
 }
 
+// played are the arrangements that are played: under -short only the last one, which has the library, egress and
+// ingress in it.
+func played() []arrangement {
+	if testing.Short() {
+		return arrangements[len(arrangements)-1:]
+	}
+	return arrangements
+}
+
 // dial makes a connection as grpc-go's test client does.
 func dial(t testing.TB, addr string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
