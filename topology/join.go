@@ -201,11 +201,12 @@ func (j *joining) policy(p *Policy) {
 		return
 	}
 	to, ok := j.callee(p)
-	layer, databases := p.Layer, ok && j.stores(to)
+	layer := p.Layer
+	databases := ok && layer.Kind == SidecarOut && layer.implicit() && j.stores(to)
 	if !ok || layer.idle() && databases {
 		return
 	}
-	if databases && layer.Kind == SidecarOut && layer.implicit() {
+	if databases {
 		none := Value[time.Duration]{}
 		layer.Kind, layer.Repeats, layer.Overall, layer.PerTry = Connection, nil, none, none
 	}

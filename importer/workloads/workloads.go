@@ -164,7 +164,12 @@ func (r *reading) variable(from, name string, value source.Node, namespace strin
 }
 
 // Owner maps labels of pods to the service that selects them.
-type Owner struct{ services []selecting }
+type Owner struct {
+	services []selecting
+	by       map[label][]int // services by the first of their labels, in alphabetical order
+}
+
+type label struct{ namespace, key, value string }
 
 type selecting struct {
 	name, namespace string
@@ -173,12 +178,16 @@ type selecting struct {
 
 // Owners returns who selects which pods.
 func Owners(docs []source.Document) Owner {
-	var o Owner
+	o := Owner{by: map[label][]int{}}
 	for _, d := range docs {
 		labels := texts(d.Root.Get("spec", "selector"))
 		if isService(d.Root) && len(labels) > 0 {
 			meta := d.Root.Get("metadata")
-			o.services = append(o.services, selecting{meta.Get("name").Text(), meta.Get("namespace").Text(), labels})
+			s := selecting{meta.Get("name").Text(), meta.Get("namespace").Text(), labels}
+			first := slices.Min(slices.Collect(maps.Keys(labels)))
+			key := label{s.namespace, first, labels[first]}
+			o.by[key] = append(o.by[key], len(o.services))
+			o.services = append(o.services, s)
 		}
 	}
 	return o
@@ -197,7 +206,7 @@ func (o Owner) Of(workload source.Node) string {
 	return ""
 }
 
-// all returns the names of the Services that select a workload's pods.
+// all returns the names of the Services that select a workload's pods, in the order of the files.
 func (o Owner) all(workload source.Node) (names []string) {
 	meta := workload.Get("metadata")
 	namespace := meta.Get("namespace").Text()
@@ -205,10 +214,17 @@ func (o Owner) all(workload source.Node) (names []string) {
 	if workload.Get("kind").Text() == "Pod" {
 		labels = texts(meta.Get("labels"))
 	}
-	for _, s := range o.services {
-		if s.namespace == namespace && contains(labels, s.labels) {
-			names = append(names, qualified(s.name, namespace))
+	var found []int
+	for k, v := range labels {
+		for _, i := range o.by[label{namespace, k, v}] {
+			if contains(labels, o.services[i].labels) {
+				found = append(found, i)
+			}
 		}
+	}
+	slices.Sort(found)
+	for _, i := range found {
+		names = append(names, qualified(o.services[i].name, namespace))
 	}
 	return names
 }
