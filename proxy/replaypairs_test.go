@@ -36,7 +36,9 @@ func TestACallThatWaitsForItsNextAttemptCanBeRepeated(t *testing.T) {
 	}
 	down.Store(true)
 	c := converse(t, cc, "/a.B/Chat").say("1")
-	eventually(t, "a third attempt", func() bool { return calls.Load() >= 15 })
+	eventually(t, "the end of a third attempt", func() bool {
+		return calls.Load() >= 15 && r.guard().Endpoints[0].Pending == 0
+	})
 	for range 5 {
 		c.say(strings.Repeat("x", 1000))
 	}
