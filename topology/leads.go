@@ -39,6 +39,9 @@ func (j *joining) follow(leads []Lead) {
 		}
 		for _, from := range order {
 			l := by[from]
+			for i, to := range l.To {
+				l.To[i] = j.end(to)
+			}
 			slices.Sort(l.To)
 			l.To = slices.Compact(l.To)
 			l.ways = len(l.To)
@@ -55,14 +58,11 @@ func (j *joining) follow(leads []Lead) {
 // leads returns the services that the names of a lead mean, none where one of them is not known.
 func (j *joining) leads(l Lead) (from string, to []string) {
 	find := func(name string) string {
-		if s, led := j.led[name]; led {
+		if s := j.end(name); s != name {
 			return s
 		}
 		s, _ := j.names.Find(name, l.Namespace)
-		if other, led := j.led[s]; led {
-			return other
-		}
-		return s
+		return j.end(s)
 	}
 	for _, name := range l.To {
 		if s := find(name); s != "" {
@@ -73,6 +73,14 @@ func (j *joining) leads(l Lead) (from string, to []string) {
 		return "", nil
 	}
 	return find(l.From), to
+}
+
+// end returns the service that one became, over as many names as lead there.
+func (j *joining) end(name string) string {
+	for s, led := j.led[name]; led; s, led = j.led[name] {
+		name = s
+	}
+	return name
 }
 
 // twice reports whether somebody calls a name and also the one service it leads to, with layers of their own.

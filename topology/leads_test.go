@@ -95,3 +95,16 @@ func TestLeadsThatGoInACircleOrNowhereChangeNothing(t *testing.T) {
 		t.Errorf("a circle: %v", got)
 	}
 }
+
+func TestNamesMayLeadToEachOtherInAnyOrder(t *testing.T) {
+	first := topology.Lead{From: "api.shop", To: []string{"mid.shop"}}
+	then := topology.Lead{From: "mid.shop", To: []string{"blue.shop"}}
+	for _, leads := range [][]topology.Lead{{first, then}, {then, first}} {
+		f := front(leads...)
+		f.Services = append(f.Services, topology.Service{Name: "mid.shop"})
+		got := joinedCalls(t, f)
+		if n, ok := got[[2]string{"web.shop", "blue.shop"}]; !ok || n != 1 || len(got) != 3 {
+			t.Errorf("%v: %v", leads, got)
+		}
+	}
+}

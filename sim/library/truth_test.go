@@ -45,7 +45,7 @@ func count(r *engine.Record, series []uint32, from, to time.Duration) int {
 	return n
 }
 
-// seeds are the seeds of so many runs, and of a fifth of them under the race detector.
+// seeds are the seeds of so many runs, and of a fifth of them under the race detector and under -short.
 func seeds(runs int) []uint64 {
 	if racing || testing.Short() {
 		runs /= 5
