@@ -1,19 +1,18 @@
-package abateprom
+package metrics
 
 import (
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/series"
 )
 
 // GRPC counts the retries of gRPC clients by method: it is what an abategrpc.Client takes as Observer. Metrics.GRPC
 // returns it. Its methods cost no allocation, except for a method or a status not seen before.
 type GRPC struct {
-	retries, exhausted *prometheus.CounterVec
+	retries, exhausted *series.Counters
 
 	mu      sync.RWMutex
 	methods map[string]*grpcMethod
@@ -22,24 +21,24 @@ type GRPC struct {
 // grpcMethod has the counters of one method, made when they are needed first.
 type grpcMethod struct {
 	name      string
-	exhausted prometheus.Counter
-	retries   [len(core.GRPCCodes) + 1]atomic.Pointer[prometheus.Counter] // by code; the last is for what is none
+	exhausted *series.Counter
+	retries   [len(core.GRPCCodes) + 1]atomic.Pointer[series.Counter] // by code; the last is for what is none
 }
 
 func newGRPC() *GRPC {
 	return &GRPC{
-		retries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "abate_grpc_client_retry_attempts_total",
-			Help: "Attempts made after the first of their call, hedges included, by the method and by how the attempt ended. " +
-				"If OK is a small part of them, retries do not help: lower maxRetries, or open the breaker. Streams are counted " +
-				"by what is known when their first message comes."}, []string{"method", "status"}),
-		exhausted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "abate_grpc_client_retry_budget_exhausted_total",
-			Help: "Calls that failed and were not repeated because the retry budget of their server was empty. It is the " +
-				"storm being held back: fix the service, leave the policy alone."}, []string{"method"}),
+		retries: series.NewCounters(series.NewDesc("abate_grpc_client_retry_attempts_total",
+			"Attempts made after the first of their call, hedges included, by the method and by how the attempt ended. "+
+				"If OK is a small part of them, retries do not help: lower maxRetries, or open the breaker. Streams are counted "+
+				"by what is known when their first message comes.", "method", "status")),
+		exhausted: series.NewCounters(series.NewDesc("abate_grpc_client_retry_budget_exhausted_total",
+			"Calls that failed and were not repeated because the retry budget of their server was empty. It is the "+
+				"storm being held back: fix the service, leave the policy alone.", "method")),
 		methods: make(map[string]*grpcMethod),
 	}
 }
 
-func (g *GRPC) all() []prometheus.Collector { return []prometheus.Collector{g.retries, g.exhausted} }
+func (g *GRPC) all() []series.Collector { return []series.Collector{g.retries, g.exhausted} }
 
 // GRPC returns the counters of retries by method.
 //
@@ -59,11 +58,10 @@ func (g *GRPC) RetryAttempt(method, status string) {
 		if code == len(core.GRPCCodes) {
 			status = other
 		}
-		counter := g.retries.WithLabelValues(m.name, status)
-		c = &counter // whoever comes at the same moment resolves the same one
+		c = g.retries.With(m.name, status) // whoever comes at the same moment resolves the same one
 		m.retries[code].Store(c)
 	}
-	(*c).Inc()
+	c.Inc()
 }
 
 // BudgetExhausted counts a call that failed and was not repeated because the retry budget was empty.
@@ -87,7 +85,7 @@ func (g *GRPC) method(name string) *grpcMethod {
 	}
 	if m = g.methods[name]; m == nil {
 		name = strings.Clone(name)
-		m = &grpcMethod{name: label(name), exhausted: g.exhausted.WithLabelValues(label(name))}
+		m = &grpcMethod{name: label(name), exhausted: g.exhausted.With(label(name))}
 		g.methods[name] = m
 	}
 	return m

@@ -1,11 +1,10 @@
-package abateprom
+package metrics
 
 import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
@@ -107,25 +106,25 @@ var (
 		"because of a flood of dead letters, since the consumer started.")
 	normalRateDesc = gauge("abate_kafka_normal_rate", "Deliveries per second before the last trouble: what the drain "+
 		"goes by. 0 until it is known, and then only drain.maxRate bounds a drain.")
-	replayingDesc = prometheus.NewDesc("abate_dlq_replay_running",
-		"1 while dead letters of this topic are replayed. 'abate dlq cancel' stops it.", []string{"topic"}, nil)
-	replayBatchDesc = prometheus.NewDesc("abate_dlq_replay_batch",
-		"Size of the batch under way. It grows while messages do not come back.", []string{"topic"}, nil)
-	replayETADesc = prometheus.NewDesc("abate_dlq_replay_eta_seconds",
+	replayingDesc = series.NewDesc("abate_dlq_replay_running",
+		"1 while dead letters of this topic are replayed. 'abate dlq cancel' stops it.", "topic")
+	replayBatchDesc = series.NewDesc("abate_dlq_replay_batch",
+		"Size of the batch under way. It grows while messages do not come back.", "topic")
+	replayETADesc = series.NewDesc("abate_dlq_replay_eta_seconds",
 		"How long the consumers will take for the dead letters that were sent and wait, about. Not shown when nobody "+
-			"knows: then nobody may read them.", []string{"topic"}, nil)
-	replayDesc = prometheus.NewDesc("abate_dlq_replay_messages",
+			"knows: then nobody may read them.", "topic")
+	replayDesc = series.NewDesc("abate_dlq_replay_messages",
 		"Dead letters of the last replay by what became of them. back failed again: if they are many, what made them fail "+
 			"is not fixed; the replay stops by itself. waiting: nobody has got to them, see abate_dlq_replay_eta_seconds.",
-		[]string{"topic", "result"}, nil)
+		"topic", "result")
 )
 
-func topicGauge(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, withService(append([]string{"topic"}, labels...)), nil)
+func topicGauge(name, help string, labels ...string) *series.Desc {
+	return series.NewDesc(name, help, withService(append([]string{"topic"}, labels...))...)
 }
 
-func kafkaDescs() []*prometheus.Desc {
-	return []*prometheus.Desc{lagDesc, headAgeDesc, pausedDesc, pausedSecondsDesc, partitionsDesc, oldestHandlerDesc,
+func kafkaDescs() []*series.Desc {
+	return []*series.Desc{lagDesc, headAgeDesc, pausedDesc, pausedSecondsDesc, partitionsDesc, oldestHandlerDesc,
 		parkedKeysDesc, drainingDesc, drainLimitDesc, drainETADesc, normalRateDesc, floodHoldingDesc, floodShareDesc,
 		floodHeldDesc,
 		replayingDesc, replayBatchDesc, replayETADesc, replayDesc}
@@ -148,7 +147,7 @@ type serviceSum struct {
 }
 
 // collect reads the consumers and replays.
-func (k *kafka) collect(to chan<- prometheus.Metric) {
+func (k *kafka) collect(send func(series.Sample)) {
 	consumers, replays := k.watched.all()
 	topics, services := make(map[[2]string]*topicSum), make(map[string]*serviceSum)
 	for _, read := range consumers {
@@ -168,13 +167,13 @@ func (k *kafka) collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for name, sum := range topics {
-		sum.send(to, name[0], name[1])
+		sum.send(send, name[0], name[1])
 	}
 	for service, sum := range services {
-		sum.send(to, service)
+		sum.send(send, service)
 	}
 	for topic, read := range replays {
-		sendReplay(to, topic, read())
+		sendReplay(send, topic, read())
 	}
 }
 
@@ -209,9 +208,9 @@ func (sum *topicSum) add(p *redelivery.PartitionState) {
 	}
 }
 
-func (sum *topicSum) send(to chan<- prometheus.Metric, service, topic string) {
-	show := func(desc *prometheus.Desc, v float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, append([]string{service, topic}, labels...)...)
+func (sum *topicSum) send(send func(series.Sample), service, topic string) {
+	show := func(desc *series.Desc, v float64, labels ...string) {
+		send(series.Gauge(desc, v, append([]string{service, topic}, labels...)...))
 	}
 	show(lagDesc, float64(sum.lag))
 	show(partitionsDesc, float64(sum.partitions))
@@ -235,25 +234,25 @@ func (sum *serviceSum) add(s *redelivery.State) {
 	sum.flood.Held += s.Flood.Held
 }
 
-func (sum *serviceSum) send(to chan<- prometheus.Metric, service string) {
-	to <- value(oldestHandlerDesc, service, sum.oldest.Seconds())
-	to <- value(parkedKeysDesc, service, float64(sum.parked))
-	to <- value(drainingDesc, service, oneIf(sum.pace.Draining))
-	to <- value(normalRateDesc, service, sum.pace.Normal)
-	to <- value(floodHoldingDesc, service, oneIf(sum.flood.Holding))
-	to <- value(floodShareDesc, service, sum.flood.Share)
-	to <- prometheus.MustNewConstMetric(floodHeldDesc, prometheus.CounterValue, float64(sum.flood.Held), service)
+func (sum *serviceSum) send(send func(series.Sample), service string) {
+	send(value(oldestHandlerDesc, service, sum.oldest.Seconds()))
+	send(value(parkedKeysDesc, service, float64(sum.parked)))
+	send(value(drainingDesc, service, oneIf(sum.pace.Draining)))
+	send(value(normalRateDesc, service, sum.pace.Normal))
+	send(value(floodHoldingDesc, service, oneIf(sum.flood.Holding)))
+	send(value(floodShareDesc, service, sum.flood.Share))
+	send(series.Count(floodHeldDesc, float64(sum.flood.Held), service))
 	if sum.pace.ETA > 0 {
-		to <- value(drainETADesc, service, sum.pace.ETA.Seconds())
+		send(value(drainETADesc, service, sum.pace.ETA.Seconds()))
 	}
 	if sum.pace.Limit > 0 {
-		to <- value(drainLimitDesc, service, sum.pace.Limit)
+		send(value(drainLimitDesc, service, sum.pace.Limit))
 	}
 }
 
-func sendReplay(to chan<- prometheus.Metric, topic string, r Replay) {
-	show := func(desc *prometheus.Desc, v float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, append([]string{topic}, labels...)...)
+func sendReplay(send func(series.Sample), topic string, r Replay) {
+	show := func(desc *series.Desc, v float64, labels ...string) {
+		send(series.Gauge(desc, v, append([]string{topic}, labels...)...))
 	}
 	show(replayingDesc, oneIf(r.Running))
 	show(replayBatchDesc, float64(r.Batch))

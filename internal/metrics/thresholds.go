@@ -1,17 +1,16 @@
-package abateprom
+package metrics
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
 // threshold is a number of a policy or protection P that alerts compare with, so that the rules are the same for every
 // policy. It is shown only where there is such a number: an alert that joins one leaves the others alone.
 type threshold[P any] struct {
-	desc *prometheus.Desc
+	desc *series.Desc
 	of   func(*P) (v float64, shown bool)
 }
 
@@ -90,26 +89,26 @@ func maxRetryShare(p *inbound.Protection) (share float64, shown bool) {
 }
 
 // noticeArriving shows the retries that arrive at a gate, while there are any.
-func noticeArriving(to chan<- prometheus.Metric, service string, o *gateObserver, g *inbound.Gate) {
+func noticeArriving(send func(series.Sample), service string, o *gateObserver, g *inbound.Gate) {
 	p, state := g.Describe(), g.State()
 	if limit, sheds := maxRetryShare(p); sheds && state.Shed.RetryShare > 0 {
-		to <- value(arrivingNoticedDesc, service, state.Shed.RetryShare)
-		noticeTotal(to, service, "arrivals", o.arrived)
-		showLimit(to, service, "max_retry_share", limit)
+		send(value(arrivingNoticedDesc, service, state.Shed.RetryShare))
+		noticeTotal(send, service, "arrivals", o.arrived)
+		showLimit(send, service, "max_retry_share", limit)
 	}
 }
 
 // collectThresholds shows the numbers of a policy.
-func collectThresholds[P any](to chan<- prometheus.Metric, service string, all []threshold[P], p *P) {
+func collectThresholds[P any](send func(series.Sample), service string, all []threshold[P], p *P) {
 	for _, one := range all {
 		if v, shown := one.of(p); shown {
-			to <- value(one.desc, service, v)
+			send(value(one.desc, service, v))
 		}
 	}
 }
 
 // thresholdDescs names them.
-func thresholdDescs() (all []*prometheus.Desc) {
+func thresholdDescs() (all []*series.Desc) {
 	for _, t := range guardThresholds {
 		all = append(all, t.desc)
 	}

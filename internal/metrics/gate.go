@@ -1,12 +1,11 @@
-package abateprom
+package metrics
 
 import (
 	"context"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -41,17 +40,17 @@ func (m *Metrics) gateObserver(service string) *gateObserver {
 
 // gateObserver counts the events of one gate, by handles that are resolved when it is made.
 type gateObserver struct {
-	allowed, rejected prometheus.Counter
-	overLimit         prometheus.Counter // that a shadow let pass
-	admitted          [len(shed.Priorities)]prometheus.Counter
-	refused           [len(refusals)]prometheus.Counter
-	shed              [len(shed.Reasons)][len(shed.Priorities)]prometheus.Counter
-	shadow            [len(shed.Reasons)]prometheus.Counter
-	done              [len(classes)]prometheus.Counter
-	delay, duration   prometheus.Observer
-	keys              [len(keyResults)]prometheus.Counter
+	allowed, rejected *series.Counter
+	overLimit         *series.Counter // that a shadow let pass
+	admitted          [len(shed.Priorities)]*series.Counter
+	refused           [len(refusals)]*series.Counter
+	shed              [len(shed.Reasons)][len(shed.Priorities)]*series.Counter
+	shadow            [len(shed.Reasons)]*series.Counter
+	done              [len(classes)]*series.Counter
+	delay, duration   *series.Histogram
+	keys              [len(keyResults)]*series.Counter
 
-	arrived, turnedAway, critical, criticalShed prometheus.Counter
+	arrived, turnedAway, critical, criticalShed *series.Counter
 
 	noticed []*watch
 }

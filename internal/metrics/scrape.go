@@ -1,14 +1,13 @@
-package abateprom
+package metrics
 
 import (
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/registry"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -37,10 +36,10 @@ var (
 		"Attempts sent for each call over the last minute, hedges and hidden retries included; 1 is no extra load. If it "+
 			"exceeds 1 + the retryBudget ratio for minutes, and calls are more than the few that the budget's reserve allows "+
 			"for, something retries outside the budget: see abate_hidden_retries_total, and whether there is one.")
-	overrideDesc = prometheus.NewDesc("abate_override",
+	overrideDesc = series.NewDesc("abate_override",
 		"1 while somebody has put this above the policy of the circuit breaker by hand: forcedOpen refuses every call, "+
 			"disabled and shadow refuse none. It outlives reloads of the policy: take it "+
-			"back when the emergency is over.", withService([]string{"override"}), nil)
+			"back when the emergency is over.", withService([]string{"override"})...)
 )
 
 // The gauges of the policies of guards and gates.
@@ -50,8 +49,8 @@ var (
 )
 
 // descsOf returns the descriptions of the gauges of each policy.
-func descsOf[P, S any](policies []registry.Policy[P, S]) [][]*prometheus.Desc {
-	all := make([][]*prometheus.Desc, len(policies))
+func descsOf[P, S any](policies []registry.Policy[P, S]) [][]*series.Desc {
+	all := make([][]*series.Desc, len(policies))
 	for i, p := range policies {
 		for _, g := range p.Gauges {
 			all[i] = append(all[i], gauge(g.Name, g.Help))
@@ -62,97 +61,93 @@ func descsOf[P, S any](policies []registry.Policy[P, S]) [][]*prometheus.Desc {
 
 // collectPolicies reads the gauges of the policies that p has switched on. An empty budget that is off would raise an
 // alert.
-func collectPolicies[P, S any](to chan<- prometheus.Metric, service string, policies []registry.Policy[P, S],
-	descs [][]*prometheus.Desc, p *P, s *S) {
+func collectPolicies[P, S any](send func(series.Sample), service string, policies []registry.Policy[P, S],
+	descs [][]*series.Desc, p *P, s *S) {
 	for i := range policies {
 		if !policies[i].Enabled(p) {
 			continue
 		}
 		for n, g := range policies[i].Gauges {
-			kind := prometheus.GaugeValue
+			sample := series.Gauge
 			if g.Grows {
-				kind = prometheus.CounterValue
+				sample = series.Count
 			}
 			if g.Shown == nil || g.Shown(p) {
-				to <- prometheus.MustNewConstMetric(descs[i][n], kind, g.Read(p, s), service)
+				send(sample(descs[i][n], g.Read(p, s), service))
 			}
 		}
 	}
 }
 
-func gauge(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, withService(nil), nil)
+func gauge(name, help string) *series.Desc {
+	return series.NewDesc(name, help, withService(nil)...)
 }
 
-// scrape is Metrics as the registry sees it: one collector, so that all of it is registered or nothing.
-type scrape struct{ *Metrics }
-
-// Describe names all metrics.
-func (s scrape) Describe(to chan<- *prometheus.Desc) {
-	for _, v := range s.counting() {
-		v.Describe(to)
+// Describe names all metrics: Metrics is a series.Collector.
+func (m *Metrics) Describe(send func(*series.Desc)) {
+	for _, v := range m.counting() {
+		v.Describe(send)
 	}
 	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, refusingDesc, activeDesc,
 		callsRunningDesc, attemptsRunningDesc, amplificationDesc, overrideDesc, noticedTotalDesc, circuitNoticedDesc,
 		overrideNoticedDesc, policyNoticedDesc, arrivingNoticedDesc) {
-		to <- d
+		send(d)
 	}
-	for _, d := range s.plain {
-		to <- d
+	for _, d := range m.plain {
+		send(d)
 	}
 	for _, d := range append(slices.Concat(slices.Concat(guardDescs, gatePolicyDescs)...), thresholdDescs()...) {
-		to <- d
+		send(d)
 	}
 }
 
 // counting lists the metrics that count while things happen.
-func (s scrape) counting() []prometheus.Collector {
-	return slices.Concat(s.vectors.all(), s.arrivals.all(), s.redis.all(), s.grpc.all(), s.kafka.all())
+func (m *Metrics) counting() []series.Collector {
+	return slices.Concat(m.vectors.all(), m.arrivals.all(), m.redis.all(), m.grpc.all(), m.kafka.all())
 }
 
 // Collect reads all metrics.
-func (s scrape) Collect(to chan<- prometheus.Metric) {
-	to, end := s.doubled(to)
-	defer end()
-	s.kafka.collect(to) // first: it may make the counters of topics that nothing has come from yet
-	for _, v := range s.counting() {
-		v.Collect(to)
+func (m *Metrics) Collect(send func(series.Sample)) {
+	send = m.doubled(send)
+	m.kafka.collect(send) // first: it may make the counters of topics that nothing has come from yet
+	for _, v := range m.counting() {
+		v.Collect(send)
 	}
-	s.mu.RLock() // not while sending: a slow scrape must not make requests wait
-	concurrent, observers, guards, gates := maps.Clone(s.concurrent), maps.Clone(s.observers), maps.Clone(s.guards),
-		maps.Clone(s.gates)
-	s.mu.RUnlock()
+	m.mu.RLock() // not while sending: a slow scrape must not make requests wait
+	concurrent, observers, guards, gates := maps.Clone(m.concurrent), maps.Clone(m.observers), maps.Clone(m.guards),
+		maps.Clone(m.gates)
+	m.mu.RUnlock()
 	for service, running := range concurrent {
-		to <- value(concurrentDesc, service, float64(running.Load()))
+		send(value(concurrentDesc, service, float64(running.Load())))
 	}
 	for service, o := range observers {
-		to <- value(activeDesc, service, float64(o.active.Load()))
-		to <- value(callsRunningDesc, service, float64(o.calling.Load()))
-		to <- value(attemptsRunningDesc, service, float64(o.inAir.Load()))
-		to <- value(amplificationDesc, service, o.sent.ratio())
+		send(value(activeDesc, service, float64(o.active.Load())))
+		send(value(callsRunningDesc, service, float64(o.calling.Load())))
+		send(value(attemptsRunningDesc, service, float64(o.inAir.Load())))
+		send(value(amplificationDesc, service, o.sent.ratio()))
 	}
 	for service, g := range guards {
-		collectState(to, service, g)
+		collectState(send, service, g)
 	}
 	for service, g := range gates {
-		collectGate(to, service, g)
+		collectGate(send, service, g)
 	}
-	s.collectNoticed(to, time.Now())
+	m.collectNoticed(send, time.Now())
 }
 
 // collectState reads a guard. What its policy has switched off is left out: an empty budget would raise an alert.
-func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
+func collectState(send func(series.Sample), service string, g *abate.Guard) {
 	policy, state := g.Describe(), g.State()
-	to <- value(breakerDesc, service, breakerLevel(state.Breaker.State))
+	send(value(breakerDesc, service, breakerLevel(state.Breaker.State)))
 	open := refusing(policy, &state)
-	to <- value(refusingDesc, service, oneIf(open))
-	noticeState(to, service, open, state.Override)
+	send(value(refusingDesc, service, oneIf(open)))
+	noticeState(send, service, open, state.Override)
 	for _, o := range overrides {
-		to <- prometheus.MustNewConstMetric(overrideDesc, prometheus.GaugeValue, oneIf(state.Override == o),
-			service, string(o))
+		send(series.Gauge(overrideDesc, oneIf(state.Override == o),
+			service, string(o)))
 	}
-	collectPolicies(to, service, registry.Guard[:], guardDescs, policy, &state)
-	collectThresholds(to, service, guardThresholds, policy)
+	collectPolicies(send, service, registry.Guard[:], guardDescs, policy, &state)
+	collectThresholds(send, service, guardThresholds, policy)
 }
 
 // refusing reports whether the circuit keeps calls from the service because of what it has seen.
@@ -176,6 +171,6 @@ func breakerLevel(s breaker.State) float64 {
 	return 1
 }
 
-func value(desc *prometheus.Desc, service string, v float64) prometheus.Metric {
-	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, service)
+func value(desc *series.Desc, service string, v float64) series.Sample {
+	return series.Gauge(desc, v, service)
 }

@@ -1,26 +1,25 @@
-package abateprom
+package metrics
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/registry"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/shed"
 )
 
 // arrivals are the metrics of gates that count while things happen.
 type arrivals struct {
-	allowed, rejected, shed                    *prometheus.CounterVec
-	admitted, refused, shadow, overLimit, done *prometheus.CounterVec
-	keys                                       *prometheus.CounterVec
-	arrived, turnedAway                        *prometheus.CounterVec // what alerts read: all, and shed ones
-	critical, criticalShed                     *prometheus.CounterVec // the same of what is CRITICAL
-	delay, duration                            *prometheus.HistogramVec
+	allowed, rejected, shed                    *series.Counters
+	admitted, refused, shadow, overLimit, done *series.Counters
+	keys                                       *series.Counters
+	arrived, turnedAway                        *series.Counters // what alerts read: all, and shed ones
+	critical, criticalShed                     *series.Counters // the same of what is CRITICAL
+	delay, duration                            *series.Histograms
 }
 
 // all lists them for the registry.
-func (v *arrivals) all() []prometheus.Collector {
-	return []prometheus.Collector{
+func (v *arrivals) all() []series.Collector {
+	return []series.Collector{
 		v.allowed, v.rejected, v.shed, v.admitted, v.refused, v.shadow, v.overLimit, v.done, v.keys, v.delay, v.duration,
 		v.arrived, v.turnedAway, v.critical, v.criticalShed,
 	}
@@ -88,49 +87,49 @@ func (v *arrivals) sums() {
 // observer resolves the handles of a gate. All its series are there from then on, at zero.
 func (v *arrivals) observer(service string) *gateObserver {
 	o := &gateObserver{
-		allowed:   v.allowed.WithLabelValues(service),
-		rejected:  v.rejected.WithLabelValues(service),
-		overLimit: v.overLimit.WithLabelValues(service),
-		delay:     v.delay.WithLabelValues(service),
-		duration:  v.duration.WithLabelValues(service),
+		allowed:   v.allowed.With(service),
+		rejected:  v.rejected.With(service),
+		overLimit: v.overLimit.With(service),
+		delay:     v.delay.With(service),
+		duration:  v.duration.With(service),
 
-		arrived:      v.arrived.WithLabelValues(service),
-		turnedAway:   v.turnedAway.WithLabelValues(service),
-		critical:     v.critical.WithLabelValues(service),
-		criticalShed: v.criticalShed.WithLabelValues(service),
+		arrived:      v.arrived.With(service),
+		turnedAway:   v.turnedAway.With(service),
+		critical:     v.critical.With(service),
+		criticalShed: v.criticalShed.With(service),
 	}
 	for i, p := range shed.Priorities {
-		o.admitted[i] = v.admitted.WithLabelValues(service, p.String())
+		o.admitted[i] = v.admitted.With(service, p.String())
 		for j, reason := range shed.Reasons {
-			o.shed[j][i] = v.shed.WithLabelValues(service, reason.String(), p.String())
+			o.shed[j][i] = v.shed.With(service, reason.String(), p.String())
 		}
 	}
 	for i, reason := range shed.Reasons {
-		o.shadow[i] = v.shadow.WithLabelValues(service, reason.String())
+		o.shadow[i] = v.shadow.With(service, reason.String())
 	}
 	for i, r := range refusals {
-		o.refused[i] = v.refused.WithLabelValues(service, r.name)
+		o.refused[i] = v.refused.With(service, r.name)
 	}
 	for i, class := range classes {
-		o.done[i] = v.done.WithLabelValues(service, class.String())
+		o.done[i] = v.done.With(service, class.String())
 	}
 	for i, result := range keyResults {
-		o.keys[i] = v.keys.WithLabelValues(service, result)
+		o.keys[i] = v.keys.With(service, result)
 	}
 	o.noticed = o.watches()
 	return o
 }
 
-func gateDescs() []*prometheus.Desc {
-	return []*prometheus.Desc{keysDesc, maxKeysDesc, keyBytesDesc, maxKeyBytesDesc, retentionDesc, heldDesc, forgottenDesc}
+func gateDescs() []*series.Desc {
+	return []*series.Desc{keysDesc, maxKeysDesc, keyBytesDesc, maxKeyBytesDesc, retentionDesc, heldDesc, forgottenDesc}
 }
 
 // collectGate reads a gate. What its protection has switched off is left out.
-func collectGate(to chan<- prometheus.Metric, service string, g *inbound.Gate) {
+func collectGate(send func(series.Sample), service string, g *inbound.Gate) {
 	p, state := g.Describe(), g.State()
-	collectPolicies(to, service, registry.Gate[:], gatePolicyDescs, p, &state)
-	collectThresholds(to, service, gateThresholds, p)
+	collectPolicies(send, service, registry.Gate[:], gatePolicyDescs, p, &state)
+	collectThresholds(send, service, gateThresholds, p)
 	if u, ok := g.KeysUsage(); ok {
-		collectKeys(to, service, u, p.Idempotency.Retention)
+		collectKeys(send, service, u, p.Idempotency.Retention)
 	}
 }

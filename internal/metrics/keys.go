@@ -1,10 +1,9 @@
-package abateprom
+package metrics
 
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -24,17 +23,17 @@ var (
 		"How long they are remembered in fact. Below abate_idempotency_retention_seconds the store was full and has "+
 			"forgotten keys early: a repeat that comes later than this is done again. Raise maxMemory or maxFile, or name a "+
 			"file.")
-	forgottenDesc = prometheus.NewDesc("abate_idempotency_forgotten_total",
+	forgottenDesc = series.NewDesc("abate_idempotency_forgotten_total",
 		"Finished requests that were forgotten before their retention was over, because there was no room for new ones. "+
-			"Each could have been repeated safely for longer; give the store more room.", withService(nil), nil)
+			"Each could have been repeated safely for longer; give the store more room.", withService(nil)...)
 )
 
-func collectKeys(to chan<- prometheus.Metric, service string, u idempotency.Usage, retention time.Duration) {
-	to <- value(keysDesc, service, float64(u.Keys))
-	to <- value(maxKeysDesc, service, float64(u.MaxKeys))
-	to <- value(keyBytesDesc, service, float64(u.Bytes))
-	to <- value(maxKeyBytesDesc, service, float64(u.MaxBytes))
-	to <- value(retentionDesc, service, retention.Seconds())
-	to <- value(heldDesc, service, u.Held(retention).Seconds())
-	to <- prometheus.MustNewConstMetric(forgottenDesc, prometheus.CounterValue, float64(u.Shortened.Keys), service)
+func collectKeys(send func(series.Sample), service string, u idempotency.Usage, retention time.Duration) {
+	send(value(keysDesc, service, float64(u.Keys)))
+	send(value(maxKeysDesc, service, float64(u.MaxKeys)))
+	send(value(keyBytesDesc, service, float64(u.Bytes)))
+	send(value(maxKeyBytesDesc, service, float64(u.MaxBytes)))
+	send(value(retentionDesc, service, retention.Seconds()))
+	send(value(heldDesc, service, u.Held(retention).Seconds()))
+	send(series.Count(forgottenDesc, float64(u.Shortened.Keys), service))
 }

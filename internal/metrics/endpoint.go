@@ -1,11 +1,11 @@
-package abateprom
+package metrics
 
 import (
 	"strconv"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/abate-go/abate/internal/series"
 )
 
 // Endpoint counts the requests of one route of one service. Metrics.Endpoint returns it. Its methods cost no allocation
@@ -14,9 +14,9 @@ type Endpoint struct {
 	route      route
 	vectors    *vectors
 	concurrent *atomic.Int64 // of the service
-	duration   prometheus.Observer
-	requests   [maxStatus + 2]atomic.Pointer[prometheus.Counter] // by status; the last is for what is no status
-	retries    [maxAttempt + 1]atomic.Pointer[prometheus.Counter]
+	duration   *series.Histogram
+	requests   [maxStatus + 2]atomic.Pointer[series.Counter] // by status; the last is for what is no status
+	retries    [maxAttempt + 1]atomic.Pointer[series.Counter]
 }
 
 const (
@@ -31,15 +31,12 @@ func (e *Endpoint) Began() { e.concurrent.Add(1) }
 // latency's bucket: whoever reads OpenMetrics can go from a slow bucket to a trace. It allocates.
 func (e *Endpoint) EndedIn(status int, took time.Duration, trace, span string) {
 	e.concurrent.Add(-1)
-	if o, ok := e.duration.(prometheus.ExemplarObserver); ok {
-		o.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": label(cut(trace)), "span_id": label(cut(span))})
-	} else {
-		e.duration.Observe(took.Seconds())
-	}
+	e.duration.ObserveWith(took.Seconds(), series.Label{Name: "trace_id", Value: label(cut(trace))},
+		series.Label{Name: "span_id", Value: label(cut(span))})
 	e.answered(status)
 }
 
-// cut makes an id fit for an exemplar, whose labels may have 128 characters in all; more of them would be a panic.
+// cut makes an id fit for an exemplar, whose labels may have 128 characters in all.
 func cut(id string) string { return id[:min(len(id), 48)] }
 
 // Ended counts the end of a request that was answered with status after took. Status 0 stands for no answer at all: the
@@ -59,7 +56,7 @@ func (e *Endpoint) answered(status int) {
 	if c == nil {
 		c = e.firstOf(&e.requests[status], e.vectors.requests, statusLabel(status))
 	}
-	(*c).Inc()
+	c.Inc()
 }
 
 // Retried counts attempt number 2, 3, ... of a request, hedges included, when it is sent. From 10 on the label is
@@ -73,16 +70,16 @@ func (e *Endpoint) Retried(attempt int) {
 	if c == nil {
 		c = e.firstOf(&e.retries[attempt], e.vectors.endpointRetries, attemptLabel(attempt))
 	}
-	(*c).Inc()
+	c.Inc()
 }
 
 // firstOf resolves a counter that is needed for the first time. Whoever comes at the same moment resolves the same one.
 func (e *Endpoint) firstOf(
-	slot *atomic.Pointer[prometheus.Counter], vector *prometheus.CounterVec, label string,
-) *prometheus.Counter {
-	c := vector.WithLabelValues(e.route.service, e.route.endpoint, label)
-	slot.Store(&c)
-	return &c
+	slot *atomic.Pointer[series.Counter], vector *series.Counters, label string,
+) *series.Counter {
+	c := vector.With(e.route.service, e.route.endpoint, label)
+	slot.Store(c)
+	return c
 }
 
 func statusLabel(status int) string {

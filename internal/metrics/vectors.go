@@ -1,23 +1,23 @@
-package abateprom
+package metrics
 
 import (
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/abate-go/abate/internal/series"
 )
 
 // vectors are the metrics that count while things happen.
 type vectors struct {
-	requests, endpointRetries, calls, attempts, retries, refusals *prometheus.CounterVec
-	succeeded, exhausted, hedges, denied, hidden                  *prometheus.CounterVec
-	transitions, fallbacks, changes                               *prometheus.CounterVec
-	first, extra, ended, failed                                   *prometheus.CounterVec // what alerts read
-	duration, delay                                               *prometheus.HistogramVec
+	requests, endpointRetries, calls, attempts, retries, refusals *series.Counters
+	succeeded, exhausted, hedges, denied, hidden                  *series.Counters
+	transitions, fallbacks, changes                               *series.Counters
+	first, extra, ended, failed                                   *series.Counters // what alerts read
+	duration, delay                                               *series.Histograms
 }
 
 // all lists them for the registry.
-func (v *vectors) all() []prometheus.Collector {
-	return []prometheus.Collector{
+func (v *vectors) all() []series.Collector {
+	return []series.Collector{
 		v.requests, v.endpointRetries, v.calls, v.attempts, v.retries, v.refusals, v.succeeded, v.exhausted, v.hedges,
 		v.denied, v.hidden,
 		v.transitions, v.fallbacks, v.changes, v.duration, v.delay, v.first, v.extra, v.ended, v.failed,
@@ -108,13 +108,12 @@ func (v *vectors) sums() {
 			"which; if most are refused, see abate_call_refusals_total.")
 }
 
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, withService(labels))
+func counter(name, help string, labels ...string) *series.Counters {
+	return series.NewCounters(series.NewDesc(name, help, withService(labels)...))
 }
 
-func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets},
-		withService(labels))
+func histogram(name, help string, buckets []float64, labels ...string) *series.Histograms {
+	return series.NewHistograms(series.NewDesc(name, help, withService(labels)...), buckets)
 }
 
 // withService is the labels of a metric, the service first.
@@ -123,32 +122,32 @@ func withService(labels []string) []string { return append([]string{"service"}, 
 // observer resolves the handles of a service. All its series are there from then on, at zero.
 func (v *vectors) observer(service string) *observer {
 	o := &observer{
-		retries:   v.retries.WithLabelValues(service),
-		succeeded: v.succeeded.WithLabelValues(service),
-		exhausted: v.exhausted.WithLabelValues(service),
-		delay:     v.delay.WithLabelValues(service),
-		hedges:    v.hedges.WithLabelValues(service),
-		hidden:    v.hidden.WithLabelValues(service),
-		fallbacks: v.fallbacks.WithLabelValues(service),
-		changes:   v.changes.WithLabelValues(service),
-		first:     v.first.WithLabelValues(service),
-		extra:     v.extra.WithLabelValues(service),
-		endedAll:  v.ended.WithLabelValues(service),
-		failed:    v.failed.WithLabelValues(service),
-		unsent:    prometheus.NewCounter(prometheus.CounterOpts{}),
-		unbidden:  prometheus.NewCounter(prometheus.CounterOpts{}),
+		retries:   v.retries.With(service),
+		succeeded: v.succeeded.With(service),
+		exhausted: v.exhausted.With(service),
+		delay:     v.delay.With(service),
+		hedges:    v.hedges.With(service),
+		hidden:    v.hidden.With(service),
+		fallbacks: v.fallbacks.With(service),
+		changes:   v.changes.With(service),
+		first:     v.first.With(service),
+		extra:     v.extra.With(service),
+		endedAll:  v.ended.With(service),
+		failed:    v.failed.With(service),
+		unsent:    new(series.Counter),
+		unbidden:  new(series.Counter),
 	}
 	for i, class := range classes {
-		o.attempts[i] = v.attempts.WithLabelValues(service, class.String())
-		o.calls[i] = v.calls.WithLabelValues(service, class.String())
+		o.attempts[i] = v.attempts.With(service, class.String())
+		o.calls[i] = v.calls.With(service, class.String())
 	}
-	o.calls[refused] = v.calls.WithLabelValues(service, "refused")
+	o.calls[refused] = v.calls.With(service, "refused")
 	for i, reason := range reasons {
-		o.refusals[i] = v.refusals.WithLabelValues(service, reason.name)
-		o.denied[i] = v.denied.WithLabelValues(service, reason.name)
+		o.refusals[i] = v.refusals.With(service, reason.name)
+		o.denied[i] = v.denied.With(service, reason.name)
 	}
 	for i, state := range states {
-		o.transitions[i] = v.transitions.WithLabelValues(service, state.String())
+		o.transitions[i] = v.transitions.With(service, state.String())
 	}
 	o.noticed = o.watches()
 	return o
@@ -160,7 +159,7 @@ func (v *vectors) endpoint(r route, concurrent *atomic.Int64) *Endpoint {
 		route:      r,
 		vectors:    v,
 		concurrent: concurrent,
-		duration:   v.duration.WithLabelValues(r.service, r.endpoint),
+		duration:   v.duration.With(r.service, r.endpoint),
 	}
 	e.firstOf(&e.retries[2], v.endpointRetries, attemptLabel(2))
 	return e

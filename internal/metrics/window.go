@@ -1,4 +1,4 @@
-package abateprom
+package metrics
 
 import (
 	"sync/atomic"

@@ -1,4 +1,4 @@
-package abateprom
+package metrics
 
 import (
 	"maps"
@@ -6,10 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/budget"
 )
 
@@ -17,22 +15,22 @@ import (
 // series that always says 0 costs Prometheus as much as one that says something. The same numbers are always there
 // under their own names, for dashboards.
 var (
-	noticedTotalDesc = prometheus.NewDesc("abate_noticed_total",
+	noticedTotalDesc = series.NewDesc("abate_noticed_total",
 		"For the rules of alerts. What of names a counter of abateprom: it is shown while the instance sees extra attempts, "+
 			"failed or refused calls, or sheds, and for ten minutes afterwards. On dashboards use the counters themselves.",
-		withService([]string{"of"}), nil)
-	policyNoticedDesc = prometheus.NewDesc("abate_noticed_policy",
+		withService([]string{"of"})...)
+	policyNoticedDesc = series.NewDesc("abate_noticed_policy",
 		"For the rules of alerts. Where they begin by the policy in force: what of names is shown while there is something "+
-			"to compare with it. On dashboards use abate_policy_.", withService([]string{"of"}), nil)
+			"to compare with it. On dashboards use abate_policy_.", withService([]string{"of"})...)
 	arrivingNoticedDesc = gauge("abate_noticed_arriving_retry_ratio",
 		"For the rules of alerts. abate_arriving_retry_ratio while retries arrive, and not shown otherwise. On dashboards "+
 			"use abate_arriving_retry_ratio.")
 	circuitNoticedDesc = gauge("abate_noticed_circuit_open",
 		"For the rules of alerts. abate_circuit_breaker_open while that is 1, and not shown otherwise. On dashboards use "+
 			"abate_circuit_breaker_open.")
-	overrideNoticedDesc = prometheus.NewDesc("abate_noticed_override",
+	overrideNoticedDesc = series.NewDesc("abate_noticed_override",
 		"For the rules of alerts. abate_override while that is 1, and not shown otherwise. On dashboards use abate_override.",
-		withService([]string{"override"}), nil)
+		withService([]string{"override"})...)
 )
 
 // noticedFor is for how long a counter is shown after it has grown. It is longer than what the rules look back, so that
@@ -42,7 +40,7 @@ const noticedFor = 10 * time.Minute
 // noticed is one counter, as the rules read it.
 type noticed struct {
 	of string
-	prometheus.Counter
+	*series.Counter
 }
 
 // watch is a group of counters that are shown together: what the rules compare, they need of the same instance.
@@ -50,7 +48,7 @@ type watch struct {
 	shown []noticed
 	mu    sync.Mutex
 	grown grown
-	tells []prometheus.Counter // those whose growth shows the group
+	tells []*series.Counter // those whose growth shows the group
 	// least is how much growth is never worth telling, a minute; twice as much always is. Zero: any is.
 	least float64
 }
@@ -78,34 +76,25 @@ func (g *grown) recently(sum, least float64, now time.Time) bool {
 }
 
 // collect shows the group if it has grown, or has to be shown for another reason, and reports whether it has grown.
-func (w *watch) collect(to chan<- prometheus.Metric, service string, now time.Time, also bool) bool {
+func (w *watch) collect(send func(series.Sample), service string, now time.Time, also bool) bool {
 	sum := 0.0
 	for _, c := range w.tells {
-		sum += read(c)
+		sum += c.Value()
 	}
 	w.mu.Lock()
 	show := w.grown.recently(sum, w.least, now)
 	w.mu.Unlock()
 	if show || also {
 		for _, c := range w.shown {
-			noticeTotal(to, service, c.of, c)
+			noticeTotal(send, service, c.of, c.Counter)
 		}
 	}
 	return show
 }
 
 // noticeTotal shows a counter.
-func noticeTotal(to chan<- prometheus.Metric, service, of string, c prometheus.Counter) {
-	to <- prometheus.MustNewConstMetric(noticedTotalDesc, prometheus.CounterValue, read(c), service, of)
-}
-
-// read reads a counter.
-func read(c prometheus.Counter) float64 {
-	var m dto.Metric
-	if err := c.Write(&m); err != nil {
-		return 0
-	}
-	return m.GetCounter().GetValue()
+func noticeTotal(send func(series.Sample), service, of string, c *series.Counter) {
+	send(series.Count(noticedTotalDesc, c.Value(), service, of))
 }
 
 // manyExtra is how many extra attempts a minute are never told as those of an instance in a storm of its own: half of
@@ -124,62 +113,62 @@ const manyFailedCalls = "many_failed_calls"
 // many extra attempts or failed calls: a few are everywhere.
 func (o *observer) watches() []*watch {
 	exhausted, limited := o.refusals[reasonOf(abate.ErrBudgetExhausted)], o.refusals[reasonOf(abate.ErrRateLimited)]
-	failures := append([]prometheus.Counter{o.failed}, o.refusals[:]...)
+	failures := append([]*series.Counter{o.failed}, o.refusals[:]...)
 	return []*watch{
-		{tells: []prometheus.Counter{o.extra}, shown: []noticed{{"extra_attempts", o.extra}}},
-		{tells: []prometheus.Counter{o.unbidden}, shown: []noticed{{"extra_but_retries", o.unbidden}}},
-		{tells: []prometheus.Counter{o.extra}, least: manyExtra, shown: []noticed{
+		{tells: []*series.Counter{o.extra}, shown: []noticed{{"extra_attempts", o.extra}}},
+		{tells: []*series.Counter{o.unbidden}, shown: []noticed{{"extra_but_retries", o.unbidden}}},
+		{tells: []*series.Counter{o.extra}, least: manyExtra, shown: []noticed{
 			{"first_attempts", o.first}, {"many_extra_attempts", o.extra}}},
 		{tells: failures, shown: []noticed{{"failed_calls", o.failed}, {"unsent_calls", o.unsent}}},
 		{tells: failures, least: manyFailed, shown: []noticed{
 			{manyFailedCalls, o.failed}, {"calls", o.endedAll}}},
-		{tells: []prometheus.Counter{exhausted}, shown: []noticed{{"budget_exhausted", exhausted}}},
-		{tells: []prometheus.Counter{limited}, shown: []noticed{{"rate_limited", limited}}},
+		{tells: []*series.Counter{exhausted}, shown: []noticed{{"budget_exhausted", exhausted}}},
+		{tells: []*series.Counter{limited}, shown: []noticed{{"rate_limited", limited}}},
 	}
 }
 
 // watches are the groups of a gate.
 func (o *gateObserver) watches() []*watch {
-	return []*watch{{tells: []prometheus.Counter{o.turnedAway}, shown: []noticed{
+	return []*watch{{tells: []*series.Counter{o.turnedAway}, shown: []noticed{
 		{"shed", o.turnedAway}, {"critical_arrivals", o.critical}, {"critical_shed", o.criticalShed}}}}
 }
 
 // collectNoticed shows what there is to notice of guards and gates.
-func (s scrape) collectNoticed(to chan<- prometheus.Metric, now time.Time) {
-	s.mu.RLock()
-	observers, guards := maps.Clone(s.observers), maps.Clone(s.guards)
-	gateObservers, gates := maps.Clone(s.gateObservers), maps.Clone(s.gates)
-	s.mu.RUnlock()
+func (m *Metrics) collectNoticed(send func(series.Sample), now time.Time) {
+	m.mu.RLock()
+	observers, guards := maps.Clone(m.observers), maps.Clone(m.guards)
+	gateObservers, gates := maps.Clone(m.gateObservers), maps.Clone(m.gates)
+	m.mu.RUnlock()
 	for service, o := range observers {
-		noticeGuard(to, service, o, guards[service], now)
+		noticeGuard(send, service, o, guards[service], now)
 	}
 	for service, o := range gateObservers {
 		for _, w := range o.noticed {
-			w.collect(to, service, now, false)
+			w.collect(send, service, now, false)
 		}
 		if g := gates[service]; g != nil {
-			noticeArriving(to, service, o, g)
+			noticeArriving(send, service, o, g)
 		}
 	}
 }
 
 // noticeGuard shows what there is to notice of a service, with where alerts begin by its policy. g is nil if nobody has
 // added the guard.
-func noticeGuard(to chan<- prometheus.Metric, service string, o *observer, g *abate.Guard, now time.Time) {
+func noticeGuard(send func(series.Sample), service string, o *observer, g *abate.Guard, now time.Time) {
 	open := false
 	if g != nil {
 		p, state := g.Describe(), g.State()
 		if open = refusing(p, &state); open {
 			wait, _ := longestWait(p)
-			showLimit(to, service, "circuit_wait", wait)
+			showLimit(send, service, "circuit_wait", wait)
 		}
 	}
 	for _, w := range o.noticed {
 		of := w.shown[0].of
-		if w.collect(to, service, now, open && of == manyFailedCalls) && of == "extra_attempts" {
+		if w.collect(send, service, now, open && of == manyFailedCalls) && of == "extra_attempts" {
 			limits := limitsOf(g)
-			if o.over.recently(read(o.first), read(o.extra), read(o.unbidden), &limits, now) {
-				noticePolicy(to, service, &limits)
+			if o.over.recently(o.first.Value(), o.extra.Value(), o.unbidden.Value(), &limits, now) {
+				noticePolicy(send, service, &limits)
 			}
 		}
 	}
@@ -207,8 +196,8 @@ func (o *overdone) recently(first, extra, unbidden float64, l *budget.Limits, no
 }
 
 // showLimit shows where an alert begins.
-func showLimit(to chan<- prometheus.Metric, service, of string, v float64) {
-	to <- prometheus.MustNewConstMetric(policyNoticedDesc, prometheus.GaugeValue, v, service, of)
+func showLimit(send func(series.Sample), service, of string, v float64) {
+	send(series.Gauge(policyNoticedDesc, v, service, of))
 }
 
 // limitsOf is what extra attempts are compared with. A guard that nobody has added is measured by the default policy,
@@ -228,15 +217,15 @@ func limitsOf(g *abate.Guard) budget.Limits {
 }
 
 // noticePolicy shows what extra attempts are compared with.
-func noticePolicy(to chan<- prometheus.Metric, service string, l *budget.Limits) {
-	showLimit(to, service, "bank", l.Bank)
-	showLimit(to, service, "allowed_retries", l.Retries)
+func noticePolicy(send func(series.Sample), service string, l *budget.Limits) {
+	showLimit(send, service, "bank", l.Bank)
+	showLimit(send, service, "allowed_retries", l.Retries)
 	if l.Storm > 0 {
-		showLimit(to, service, "allowed_extra_attempts", l.Extra)
-		showLimit(to, service, "storm", l.Storm)
+		showLimit(send, service, "allowed_extra_attempts", l.Extra)
+		showLimit(send, service, "storm", l.Storm)
 	}
 	if l.PerSecond > 0 {
-		showLimit(to, service, "earned_per_second", l.PerSecond)
+		showLimit(send, service, "earned_per_second", l.PerSecond)
 	}
 }
 
@@ -247,11 +236,11 @@ var usual = func() *abate.Policy {
 }()
 
 // noticeState shows what is not as it should be of a circuit.
-func noticeState(to chan<- prometheus.Metric, service string, open bool, override abate.Override) {
+func noticeState(send func(series.Sample), service string, open bool, override abate.Override) {
 	if open {
-		to <- value(circuitNoticedDesc, service, 1)
+		send(value(circuitNoticedDesc, service, 1))
 	}
 	if slices.Contains(overrides[:], override) {
-		to <- prometheus.MustNewConstMetric(overrideNoticedDesc, prometheus.GaugeValue, 1, service, string(override))
+		send(series.Gauge(overrideNoticedDesc, 1, service, string(override)))
 	}
 }

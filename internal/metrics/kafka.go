@@ -1,17 +1,16 @@
-package abateprom
+package metrics
 
 import (
 	"strconv"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
 // kafka are the metrics of consumers with retry topics, and of the replays of dead letters.
 type kafka struct {
-	delivered, dead, failures, parked, duplicates, foreign, stuck, pauses *prometheus.CounterVec
-	lateness, duration                                                    *prometheus.HistogramVec
+	delivered, dead, failures, parked, duplicates, foreign, stuck, pauses *series.Counters
+	lateness, duration                                                    *series.Histograms
 
 	topics  handles[kafkaKey, kafkaTopic]
 	watched kafkaWatched
@@ -44,13 +43,13 @@ var (
 
 // kafkaTopic counts one topic of one service.
 type kafkaTopic struct {
-	outcomes [len(outcomes)]prometheus.Counter
-	dead     [len(deadReasons)]prometheus.Counter
-	pauses   [len(pauseReasons)]prometheus.Counter
-	lateness prometheus.Observer // nil for a main topic: nothing is due there
+	outcomes [len(outcomes)]*series.Counter
+	dead     [len(deadReasons)]*series.Counter
+	pauses   [len(pauseReasons)]*series.Counter
+	lateness *series.Histogram // nil for a main topic: nothing is due there
 
-	duration                                     prometheus.Observer
-	failures, parked, duplicates, foreign, stuck prometheus.Counter
+	duration                                     *series.Histogram
+	failures, parked, duplicates, foreign, stuck *series.Counter
 }
 
 func newKafka() *kafka {
@@ -102,8 +101,8 @@ func newKafka() *kafka {
 }
 
 // all lists what counts while things happen, for the registry.
-func (k *kafka) all() []prometheus.Collector {
-	return []prometheus.Collector{
+func (k *kafka) all() []series.Collector {
+	return []series.Collector{
 		k.delivered, k.dead, k.lateness, k.duration, k.failures, k.parked, k.duplicates, k.foreign, k.stuck, k.pauses,
 	}
 }
@@ -112,24 +111,24 @@ func (k *kafka) all() []prometheus.Collector {
 func (k *kafka) resolve(key kafkaKey) *kafkaTopic {
 	service, topic := label(key.service), label(key.topic)
 	t := &kafkaTopic{
-		duration:   k.duration.WithLabelValues(service, topic),
-		failures:   k.failures.WithLabelValues(service, topic),
-		parked:     k.parked.WithLabelValues(service, topic),
-		duplicates: k.duplicates.WithLabelValues(service, topic),
-		foreign:    k.foreign.WithLabelValues(service, topic),
-		stuck:      k.stuck.WithLabelValues(service, topic),
+		duration:   k.duration.With(service, topic),
+		failures:   k.failures.With(service, topic),
+		parked:     k.parked.With(service, topic),
+		duplicates: k.duplicates.With(service, topic),
+		foreign:    k.foreign.With(service, topic),
+		stuck:      k.stuck.With(service, topic),
 	}
 	if key.tier > redelivery.Main {
-		t.lateness = k.lateness.WithLabelValues(service, topic)
+		t.lateness = k.lateness.With(service, topic)
 	}
 	for i := range outcomes {
-		t.outcomes[i] = k.delivered.WithLabelValues(service, topic, tierLabel(key.tier), outcomes[i].name)
+		t.outcomes[i] = k.delivered.With(service, topic, tierLabel(key.tier), outcomes[i].name)
 	}
 	for i, reason := range deadReasons {
-		t.dead[i] = k.dead.WithLabelValues(service, topic, reason)
+		t.dead[i] = k.dead.With(service, topic, reason)
 	}
 	for i, reason := range pauseReasons {
-		t.pauses[i] = k.pauses.WithLabelValues(service, topic, reason)
+		t.pauses[i] = k.pauses.With(service, topic, reason)
 	}
 	return t
 }

@@ -1,15 +1,14 @@
-package abateprom
+package metrics
 
 import (
 	"context"
 	"errors"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/registry"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/startup"
 )
@@ -21,25 +20,25 @@ type observer struct {
 	active      atomic.Int64 // calls in a retry
 	calling     atomic.Int64 // calls that have not ended
 	inAir       atomic.Int64 // attempts that have not ended
-	calls       [callOutcomes]prometheus.Counter
-	attempts    [len(classes)]prometheus.Counter
-	refusals    [len(reasons)]prometheus.Counter
-	retries     prometheus.Counter
-	succeeded   prometheus.Counter // after a retry
-	exhausted   prometheus.Counter
-	delay       prometheus.Observer
-	hedges      prometheus.Counter
-	denied      [len(reasons)]prometheus.Counter
-	hidden      prometheus.Counter
-	transitions [len(states)]prometheus.Counter
-	fallbacks   prometheus.Counter
-	changes     prometheus.Counter
-	first       prometheus.Counter // attempts
-	extra       prometheus.Counter // attempts
-	endedAll    prometheus.Counter // calls
-	failed      prometheus.Counter // calls
-	unsent      prometheus.Counter // calls that no attempt was sent for; the rules are shown it
-	unbidden    prometheus.Counter // extra attempts that are no retries of ours; the same
+	calls       [callOutcomes]*series.Counter
+	attempts    [len(classes)]*series.Counter
+	refusals    [len(reasons)]*series.Counter
+	retries     *series.Counter
+	succeeded   *series.Counter // after a retry
+	exhausted   *series.Counter
+	delay       *series.Histogram
+	hedges      *series.Counter
+	denied      [len(reasons)]*series.Counter
+	hidden      *series.Counter
+	transitions [len(states)]*series.Counter
+	fallbacks   *series.Counter
+	changes     *series.Counter
+	first       *series.Counter // attempts
+	extra       *series.Counter // attempts
+	endedAll    *series.Counter // calls
+	failed      *series.Counter // calls
+	unsent      *series.Counter // calls that no attempt was sent for; the rules are shown it
+	unbidden    *series.Counter // extra attempts that are no retries of ours; the same
 	over        overdone
 	noticed     []*watch
 }
