@@ -8,11 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/abate-go/abate/adapter/abateadmin"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/proxy/identity"
 )
 
@@ -21,12 +19,12 @@ type admin struct {
 	plane     *plane
 	lobby     *lobby
 	entrances *entrances
-	registry  *prometheus.Registry
+	registry  *series.Registry
 	page      *abateadmin.Page
 	tokens    *watched[identity.Tokens] // nil when none are asked for
 }
 
-func (p *admin) init(of *plane, l *lobby, e *entrances, r *prometheus.Registry, reload func() error) {
+func (p *admin) init(of *plane, l *lobby, e *entrances, r *series.Registry, reload func() error) {
 	p.plane, p.lobby, p.entrances, p.registry = of, l, e, r
 	if c := &of.config; c.AdminTokens != "" {
 		p.tokens = watchTokens(c.AdminTokens)
@@ -55,7 +53,7 @@ func (p *admin) handler() http.Handler {
 		fmt.Fprintln(w, "ready")
 	})
 	health{p}.handle(mux)
-	mux.Handle("GET /metrics", p.known(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})))
+	mux.Handle("GET /metrics", p.known(series.Handler(p.registry)))
 	mux.Handle("GET /guards", p.known(page(func() any { return p.report() })))
 	mux.Handle("GET /gates", p.known(page(func() any { return p.gatesReport() })))
 	mux.Handle("GET /outside", p.known(page(func() any { return p.plane.outsideReport() })))

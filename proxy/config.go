@@ -95,7 +95,8 @@ type Config struct {
 
 	// Tracing is how spans of requests and attempts are made and where they go; the zero Settings have none made.
 	Tracing tracing.Settings
-	// WithoutPlainNames takes the names without the prefix abate_ out of /metrics: see abateprom.Metrics.ShowPlainNames.
+	// WithoutPlainNames takes the names without the prefix abate_ out of /metrics. No alert or dashboard may use them
+	// then.
 	WithoutPlainNames bool
 	// Version is the program's, for abate_build_info and the spans. "" means what the Go command has built into it.
 	Version string

@@ -10,11 +10,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/metrics"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy"
@@ -189,10 +187,7 @@ func BenchmarkPolicyPart(b *testing.B) {
 	if err := os.WriteFile(path, []byte(everyPolicy), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	metrics, err := abateprom.New(prometheus.NewRegistry())
-	if err != nil {
-		b.Fatal(err)
-	}
+	metrics := metrics.New()
 	set, err := policyfile.Load(path, metrics.Adjust)
 	if err != nil {
 		b.Fatal(err)

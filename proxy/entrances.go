@@ -9,8 +9,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/metrics"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -29,7 +29,7 @@ type entrances struct {
 	trouble map[string]bool // what has been said and is not over
 }
 
-func (e *entrances) init(p *plane, l *lobby, m *abateprom.Metrics, keyFiles func() error) {
+func (e *entrances) init(p *plane, l *lobby, m *metrics.Metrics, keyFiles func() error) {
 	e.plane, e.lobby, e.keyFiles, e.doors = p, l, keyFiles, map[string]*door{}
 	e.secrets.init(&p.config)
 	e.instances.plane, e.instances.metrics = p, m

@@ -5,9 +5,7 @@ go 1.25.0
 require (
 	github.com/abate-go/abate v0.0.0
 	github.com/abate-go/abate/adapter/abatebolt v0.0.0
-	github.com/abate-go/abate/adapter/abateprom v0.0.0
 	github.com/abate-go/abate/adapter/abateredis v0.0.0
-	github.com/prometheus/client_golang v1.24.1
 	github.com/prometheus/common v0.70.1
 	google.golang.org/grpc v1.80.0
 )
@@ -21,11 +19,9 @@ require (
 require (
 	github.com/abate-go/abate/adapter/abategrpc v0.0.0
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
-	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
-	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/redis/go-redis/v9 v9.22.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
@@ -38,7 +34,6 @@ require (
 replace (
 	github.com/abate-go/abate => ..
 	github.com/abate-go/abate/adapter/abatebolt => ../adapter/abatebolt
-	github.com/abate-go/abate/adapter/abateprom => ../adapter/abateprom
 	github.com/abate-go/abate/adapter/abateredis => ../adapter/abateredis
 )
 

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"sync/atomic"
 
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/metrics"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -14,7 +14,7 @@ import (
 // none.
 type instances struct {
 	plane   *plane
-	metrics *abateprom.Metrics
+	metrics *metrics.Metrics
 	fleet   atomic.Pointer[Sharing] // nil while nothing is shared
 	section policyfile.Redis        // that it was opened or reconfigured with; of follow
 }

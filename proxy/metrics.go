@@ -5,47 +5,45 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/tracing"
 )
 
-// The metrics of the proxy itself. Those of services and gates are abateprom's.
+// The metrics of the proxy itself. Those of services and gates are in internal/metrics.
 var (
-	clientsDesc = prometheus.NewDesc("abate_proxy_connections", "Clients that are connected and have a slot.", nil, nil)
-	mostDesc    = prometheus.NewDesc("abate_proxy_connections_limit",
+	clientsDesc = series.NewDesc("abate_proxy_connections", "Clients that are connected and have a slot.")
+	mostDesc    = series.NewDesc("abate_proxy_connections_limit",
 		"How many clients may have one at once: --max-connections, "+
-			"or what follows from the number of files that the process may have open. Not shown without a limit.", nil, nil)
-	waitingDesc = prometheus.NewDesc("abate_proxy_connections_waiting",
-		"Clients that wait for a slot, those in the queue of the kernel included where it tells (Linux).", nil, nil)
-	waitedDesc = prometheus.NewDesc("abate_proxy_connections_waited_total",
-		"Clients that had to wait for a slot before they were served.", nil, nil)
-	upstreamSlotsDesc = prometheus.NewDesc("abate_proxy_upstream_waiting",
+			"or what follows from the number of files that the process may have open. Not shown without a limit.")
+	waitingDesc = series.NewDesc("abate_proxy_connections_waiting",
+		"Clients that wait for a slot, those in the queue of the kernel included where it tells (Linux).")
+	waitedDesc = series.NewDesc("abate_proxy_connections_waited_total",
+		"Clients that had to wait for a slot before they were served.")
+	upstreamSlotsDesc = series.NewDesc("abate_proxy_upstream_waiting",
 		"Attempts that wait for a connection to a service, "+
-			"because one client has taken what there is for more than one request of a client at a time.", nil, nil)
-	buildDesc = prometheus.NewDesc("abate_build_info", "Always 1: the labels say which program this is. Two versions for "+
-		"long mean that a roll-out has stopped half-way.", []string{"version", "revision", "goversion"}, nil)
-	policyDesc = prometheus.NewDesc("abate_policy_info", "Always 1: the label is the SHA-256 of the policy file. "+
+			"because one client has taken what there is for more than one request of a client at a time.")
+	buildDesc = series.NewDesc("abate_build_info", "Always 1: the labels say which program this is. Two versions for "+
+		"long mean that a roll-out has stopped half-way.", "version", "revision", "goversion")
+	policyDesc = series.NewDesc("abate_policy_info", "Always 1: the label is the SHA-256 of the policy file. "+
 		"Instances of one fleet that differ for long do not act alike: one has not got the new file, or refuses it, see "+
-		"abate_config_last_reload_successful.", []string{"hash"}, nil)
-	reloadedDesc = prometheus.NewDesc("abate_config_last_reload_successful", "1 if the policy file was loaded the last "+
-		"time it changed, 0 if it has mistakes: then the policy before it is in force, and the log says what to fix.",
-		nil, nil)
-	reloadedAtDesc = prometheus.NewDesc("abate_config_last_reload_success_timestamp_seconds", "When the policy file in "+
-		"force was loaded. Next to the time of an incident it says whether a change came before.", nil, nil)
-	spansDesc = prometheus.NewDesc("abate_trace_spans_exported_total", "Spans that the collector has taken, or that were "+
-		"written to the trace file. Not shown while no traces are recorded.", nil, nil)
-	lostSpansDesc = prometheus.NewDesc("abate_trace_spans_dropped_total", "Spans that are lost; requests are not. "+
+		"abate_config_last_reload_successful.", "hash")
+	reloadedDesc = series.NewDesc("abate_config_last_reload_successful", "1 if the policy file was loaded the last "+
+		"time it changed, 0 if it has mistakes: then the policy before it is in force, and the log says what to fix.")
+	reloadedAtDesc = series.NewDesc("abate_config_last_reload_success_timestamp_seconds", "When the policy file in "+
+		"force was loaded. Next to the time of an incident it says whether a change came before.")
+	spansDesc = series.NewDesc("abate_trace_spans_exported_total", "Spans that the collector has taken, or that were "+
+		"written to the trace file. Not shown while no traces are recorded.")
+	lostSpansDesc = series.NewDesc("abate_trace_spans_dropped_total", "Spans that are lost; requests are not. "+
 		"queue_full: more are recorded than the collector takes, record a smaller share; collector: it is away or refuses "+
-		"them, the log says why; file: the trace file cannot be written.", []string{"reason"}, nil)
-	queuedSpansDesc = prometheus.NewDesc("abate_trace_spans_queued", "Spans that wait to be sent.", nil, nil)
-	expiryDesc      = prometheus.NewDesc("abate_proxy_certificate_expiry_timestamp_seconds",
+		"them, the log says why; file: the trace file cannot be written.", "reason")
+	queuedSpansDesc = series.NewDesc("abate_trace_spans_queued", "Spans that wait to be sent.")
+	expiryDesc      = series.NewDesc("abate_proxy_certificate_expiry_timestamp_seconds",
 		"When the certificate in force of a file ends, or of its authorities the one that is valid for longest, "+
-			"as a Unix time.", []string{"file"}, nil)
-	startDesc = prometheus.NewDesc("abate_proxy_certificate_start_timestamp_seconds",
+			"as a Unix time.", "file")
+	startDesc = series.NewDesc("abate_proxy_certificate_start_timestamp_seconds",
 		"Since when the certificate of abate_proxy_certificate_expiry_timestamp_seconds is valid, as a Unix time. Its age, "+
-			"beside what it has left, says whether it should have been renewed.", []string{"file"}, nil)
+			"beside what it has left, says whether it should have been renewed.", "file")
 )
 
 // ownMetrics reports how much room there is for clients, which program and which policy this is, and what becomes of
@@ -71,14 +69,14 @@ func buildOf(version string) [3]string {
 	return [3]string{cmp.Or(version, "unknown"), revision, runtime.Version()}
 }
 
-func (m ownMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, upstreamSlotsDesc, expiryDesc,
+func (m ownMetrics) Describe(send func(*series.Desc)) {
+	for _, d := range []*series.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, upstreamSlotsDesc, expiryDesc,
 		startDesc, buildDesc, policyDesc, reloadedDesc, reloadedAtDesc, spansDesc, lostSpansDesc, queuedSpansDesc} {
-		to <- d
+		send(d)
 	}
 }
 
-func (m ownMetrics) Collect(to chan<- prometheus.Metric) {
+func (m ownMetrics) Collect(send func(series.Sample)) {
 	p := m.lobby
 	p.mu.Lock()
 	connected, waiting, waited := p.connected, p.standing, p.stood
@@ -86,45 +84,45 @@ func (m ownMetrics) Collect(to chan<- prometheus.Metric) {
 		waiting += backlog(d.l)
 	}
 	p.mu.Unlock()
-	gauge := func(d *prometheus.Desc, n int) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n))
+	gauge := func(d *series.Desc, n int) {
+		send(series.Gauge(d, float64(n)))
 	}
 	gauge(clientsDesc, connected)
 	gauge(waitingDesc, waiting)
 	gauge(upstreamSlotsDesc, int(m.plane.out.upstreamSlots.waiting.Load()))
 	for file, paper := range m.secrets.papers() {
-		to <- prometheus.MustNewConstMetric(expiryDesc, prometheus.GaugeValue, float64(paper.until.Unix()), file)
-		to <- prometheus.MustNewConstMetric(startDesc, prometheus.GaugeValue, float64(paper.from.Unix()), file)
+		send(series.Gauge(expiryDesc, float64(paper.until.Unix()), file))
+		send(series.Gauge(startDesc, float64(paper.from.Unix()), file))
 	}
 	if most := p.plane.config.MaxConnections; most > 0 {
 		gauge(mostDesc, most)
 	}
-	to <- prometheus.MustNewConstMetric(waitedDesc, prometheus.CounterValue, float64(waited))
-	to <- prometheus.MustNewConstMetric(buildDesc, prometheus.GaugeValue, 1, m.build[:]...)
-	collectPolicy(to, m.plane.policies.Status())
+	send(series.Count(waitedDesc, float64(waited)))
+	send(series.Gauge(buildDesc, 1, m.build[:]...))
+	collectPolicy(send, m.plane.policies.Status())
 	if t := m.plane.tracer; t != nil {
-		collectSpans(to, t.Stats())
+		collectSpans(send, t.Stats())
 	}
 }
 
 // collectPolicy says which policy is in force.
-func collectPolicy(to chan<- prometheus.Metric, s policyfile.Status) {
+func collectPolicy(send func(series.Sample), s policyfile.Status) {
 	good := 1.0
 	if s.Err != nil {
 		good = 0
 	}
-	to <- prometheus.MustNewConstMetric(policyDesc, prometheus.GaugeValue, 1, s.Hash)
-	to <- prometheus.MustNewConstMetric(reloadedDesc, prometheus.GaugeValue, good)
-	to <- prometheus.MustNewConstMetric(reloadedAtDesc, prometheus.GaugeValue, float64(s.Loaded.UnixMilli())/1000)
+	send(series.Gauge(policyDesc, 1, s.Hash))
+	send(series.Gauge(reloadedDesc, good))
+	send(series.Gauge(reloadedAtDesc, float64(s.Loaded.UnixMilli())/1000))
 }
 
 // collectSpans says what became of the spans.
-func collectSpans(to chan<- prometheus.Metric, s tracing.Stats) {
+func collectSpans(send func(series.Sample), s tracing.Stats) {
 	lost := func(reason string, n uint64) {
-		to <- prometheus.MustNewConstMetric(lostSpansDesc, prometheus.CounterValue, float64(n), reason)
+		send(series.Count(lostSpansDesc, float64(n), reason))
 	}
-	to <- prometheus.MustNewConstMetric(spansDesc, prometheus.CounterValue, float64(s.Sent))
-	to <- prometheus.MustNewConstMetric(queuedSpansDesc, prometheus.GaugeValue, float64(s.Queued))
+	send(series.Count(spansDesc, float64(s.Sent)))
+	send(series.Gauge(queuedSpansDesc, float64(s.Queued)))
 	lost("queue_full", s.Overflowed)
 	lost("collector", s.Refused)
 	lost("file", s.Unwritten)

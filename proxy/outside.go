@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/metrics"
 	"github.com/abate-go/abate/policy/reach"
 	"github.com/abate-go/abate/policyfile"
 )
@@ -191,7 +191,7 @@ func (o *outside) newPassage(to target, s *screen) *passage {
 	return &passage{route: route{d, svc, o.stats(), nil}}
 }
 
-func (o *outside) stats() *abateprom.Endpoint { return o.services.metrics.Endpoint(passName, passName) }
+func (o *outside) stats() *metrics.Endpoint { return o.services.metrics.Endpoint(passName, passName) }
 
 // tick closes connections that nobody uses.
 func (o *outside) tick(then time.Duration) {

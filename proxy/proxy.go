@@ -10,14 +10,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatebolt"
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/metrics"
+	"github.com/abate-go/abate/internal/series"
+	"github.com/abate-go/abate/internal/series/process"
 	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
@@ -43,13 +42,10 @@ func New(c Config) (*Proxy, error) {
 	p := &Proxy{plane: plane{config: c, clock: newInstant(), kept: stale.New(c.StaleMemory),
 		trees: calltree.Table{Most: c.CallTrees}}}
 	p.plane.life, p.plane.end = context.WithCancel(context.Background())
-	registry := prometheus.NewRegistry()
-	metrics, err := abateprom.New(registry)
-	if err != nil {
-		return nil, fmt.Errorf("proxy: metrics: %w", err)
-	}
+	metrics, registry := metrics.New(), new(series.Registry)
 	metrics.ShowPlainNames(!c.WithoutPlainNames)
-	if err := p.registerOwn(registry); err != nil {
+	err := p.register(metrics, registry)
+	if err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	p.lobby.init(&p.plane)
@@ -78,11 +74,12 @@ func New(c Config) (*Proxy, error) {
 	return p, nil
 }
 
-// registerOwn registers the metrics of the process and of the proxy.
-func (p *Proxy) registerOwn(registry *prometheus.Registry) error {
+// register registers the metrics of guards and gates, of the process and of the proxy.
+func (p *Proxy) register(metrics *metrics.Metrics, registry *series.Registry) error {
 	return errors.Join(
-		registry.Register(collectors.NewGoCollector()),
-		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
+		registry.Register(metrics),
+		registry.Register(process.Go{}),
+		registry.Register(process.Process{}),
 		registry.Register(ownMetrics{&p.lobby, &p.plane, &p.entrances.secrets, buildOf(p.plane.config.Version)}),
 		registry.Register(discoveryMetrics{&p.plane.services}),
 		registry.Register(checkupMetrics{&p.plane.services}),
@@ -91,7 +88,7 @@ func (p *Proxy) registerOwn(registry *prometheus.Registry) error {
 }
 
 // hooks has those who observe guards and gates, and who keep what gates share, see each of them as the file is loaded.
-func (p *Proxy) hooks(metrics *abateprom.Metrics) policyfile.Hooks {
+func (p *Proxy) hooks(metrics *metrics.Metrics) policyfile.Hooks {
 	page := p.admin.page
 	return policyfile.Hooks{Policy: []func(string, *abate.Policy){p.adjust(metrics)},
 		Protection: []func(string, *inbound.Protection){
@@ -107,7 +104,7 @@ type elsewhere struct{}
 func (elsewhere) Scarce() bool { return false }
 
 // adjust has a guard observed, and know what its callers hold.
-func (p *Proxy) adjust(metrics *abateprom.Metrics) func(string, *abate.Policy) {
+func (p *Proxy) adjust(metrics *metrics.Metrics) func(string, *abate.Policy) {
 	return func(name string, policy *abate.Policy) {
 		if own := p.plane.config.Adjust; own != nil {
 			own(name, policy) // first: the others keep the Observer that they find

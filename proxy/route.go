@@ -8,10 +8,10 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/metrics"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/discovery"
 )
@@ -27,14 +27,14 @@ type service struct {
 	mu       sync.Mutex                        // held while another fleet is made
 	watcher  atomic.Pointer[discovery.Watcher] // of its addresses, nil for none; changed under mu
 	checkup  checkup
-	stats    sync.Map // label of a route to *abateprom.Endpoint
+	stats    sync.Map // label of a route to *metrics.Endpoint
 }
 
 // services is what the proxy keeps for the guards and gates of the policy file, those of files before it included.
 type services struct {
 	policies *policyfile.Set
 	idle     time.Duration // for which a connection to a service is kept
-	metrics  *abateprom.Metrics
+	metrics  *metrics.Metrics
 	secrets  *secrets
 	guards   sync.Map // *abate.Guard to *service
 	posts    sync.Map // *inbound.Gate to *watchpost
@@ -42,7 +42,7 @@ type services struct {
 	ended    atomic.Bool // set before what there is is closed
 }
 
-func (l *services) init(p *policyfile.Set, c *Config, m *abateprom.Metrics, s *secrets) {
+func (l *services) init(p *policyfile.Set, c *Config, m *metrics.Metrics, s *secrets) {
 	l.policies, l.idle, l.metrics, l.secrets = p, c.UpstreamIdleTimeout, m, s
 	l.finding = finding{log: c.Log, zone: c.Zone, cluster: discovery.Cluster{Folder: c.ServiceAccount}}
 }
@@ -111,19 +111,19 @@ func (s *service) listed() (ok bool) {
 }
 
 // endpointStats are the metrics of a route, resolved once.
-func (s *service) endpointStats(label string) *abateprom.Endpoint {
+func (s *service) endpointStats(label string) *metrics.Endpoint {
 	if e, ok := s.stats.Load(label); ok {
-		return e.(*abateprom.Endpoint)
+		return e.(*metrics.Endpoint)
 	}
 	e, _ := s.stats.LoadOrStore(label, s.services.metrics.Endpoint(s.guard.Name(), label))
-	return e.(*abateprom.Endpoint)
+	return e.(*metrics.Endpoint)
 }
 
 // route is where a request goes.
 type route struct {
 	policyfile.Destination
 	service *service
-	stats   *abateprom.Endpoint
+	stats   *metrics.Endpoint
 	post    *post // at the gate before the service, nil if there is none
 }
 

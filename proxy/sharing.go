@@ -2,9 +2,9 @@ package proxy
 
 import (
 	"errors"
+	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 )
@@ -24,8 +24,16 @@ type Sharing interface {
 	Close()
 }
 
+// SharingMetrics count what becomes of what is shared: they are those of the proxy. abateprom.Metrics are some too.
+type SharingMetrics interface {
+	// ObserveRedis counts one command to Redis. op names its kind, one of a few.
+	ObserveRedis(op string, took time.Duration, err error)
+	// RedisFallback counts a decision that was made without Redis. what names what was decided, one of a few.
+	RedisFallback(what string)
+}
+
 // OpenSharing begins to share through the Redis of a policy file, which it counts in the metrics.
-type OpenSharing func(c policyfile.Redis, m *abateprom.Metrics) (Sharing, error)
+type OpenSharing func(c policyfile.Redis, m SharingMetrics) (Sharing, error)
 
 // ErrNoRedis is in the error of New and Reload if the policy file names a Redis and Config.Sharing is nil.
 var ErrNoRedis = errors.New("this program has no Redis client")

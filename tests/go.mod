@@ -40,11 +40,9 @@ require (
 require (
 	cloud.google.com/go/compute/metadata v0.9.0 // indirect
 	github.com/abate-go/abate/adapter/abatebolt v0.0.0 // indirect
-	github.com/abate-go/abate/adapter/abateprom v0.0.0 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.10 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.10 // indirect
 	github.com/aws/smithy-go v1.28.8 // indirect
-	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cncf/xds/go v0.0.0-20251210132809-ee656c7534f5 // indirect
@@ -62,12 +60,7 @@ require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
-	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
-	github.com/prometheus/client_golang v1.24.1 // indirect
-	github.com/prometheus/client_model v0.6.2 // indirect
-	github.com/prometheus/common v0.70.1 // indirect
-	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/xeipuuv/gojsonpointer v0.0.0-20180127040702-4e3ac2762d5f // indirect
 	github.com/xeipuuv/gojsonreference v0.0.0-20180127040603-bd5ef7bd5415 // indirect
 	go.etcd.io/bbolt v1.4.3 // indirect
@@ -95,7 +88,6 @@ replace (
 	github.com/abate-go/abate/adapter/abatekafka/embedded => ../adapter/abatekafka/embedded
 	github.com/abate-go/abate/adapter/abateotel => ../adapter/abateotel
 	github.com/abate-go/abate/adapter/abatepgx => ../adapter/abatepgx
-	github.com/abate-go/abate/adapter/abateprom => ../adapter/abateprom
 	github.com/abate-go/abate/adapter/abateredis => ../adapter/abateredis
 	github.com/abate-go/abate/proxy => ../proxy
 )

@@ -6,6 +6,7 @@ require (
 	github.com/abate-go/abate v0.0.0
 	github.com/prometheus/client_golang v1.24.1
 	github.com/prometheus/client_model v0.6.2
+	google.golang.org/protobuf v1.36.11
 )
 
 require (
@@ -15,7 +16,6 @@ require (
 	github.com/prometheus/common v0.70.1 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	golang.org/x/sys v0.47.0 // indirect
-	google.golang.org/protobuf v1.36.11 // indirect
 )
 
 replace github.com/abate-go/abate => ../..

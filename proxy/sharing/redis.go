@@ -2,7 +2,6 @@
 package sharing
 
 import (
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/adapter/abateredis"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy"
@@ -14,7 +13,7 @@ type Embedded func() (addr string, stop func(), err error)
 // Redis is for Config.Sharing of a proxy. embedded starts what embedded: true in the policy file asks for; nil refuses
 // that.
 func Redis(embedded Embedded) proxy.OpenSharing {
-	return func(c policyfile.Redis, m *abateprom.Metrics) (proxy.Sharing, error) {
+	return func(c policyfile.Redis, m proxy.SharingMetrics) (proxy.Sharing, error) {
 		s := &shared{metrics: m, embedded: embedded}
 		config, err := s.config(c)
 		if err == nil {
@@ -31,7 +30,7 @@ func Redis(embedded Embedded) proxy.OpenSharing {
 // shared is a fleet, and the Redis in this process if there is one.
 type shared struct {
 	*abateredis.Fleet
-	metrics  *abateprom.Metrics
+	metrics  proxy.SharingMetrics
 	embedded Embedded
 	addr     string // of the Redis in this process, "" without one
 	stop     func() // ends it

@@ -1,6 +1,6 @@
 package tracing
 
-import "google.golang.org/protobuf/encoding/protowire"
+import "encoding/binary"
 
 // The numbers of the fields of OTLP's messages (opentelemetry-proto, trace/v1, common/v1, resource/v1).
 const (
@@ -34,48 +34,43 @@ const scope = "github.com/abate-go/abate/proxy"
 func appendRequest(dst []byte, resource []Attribute, version string, spans []*Span) []byte {
 	var about []byte
 	for i := range resource {
-		about = appendMessage(about, resourceAttributes, appendAttribute(nil, &resource[i]))
+		about = appendBytes(about, resourceAttributes, appendAttribute(nil, &resource[i]))
 	}
 	var by []byte
 	by = appendText(by, scopeName, scope)
 	by = appendText(by, scopeVersion, version)
-	all := appendMessage(nil, scopeSpansScope, by)
+	all := appendBytes(nil, scopeSpansScope, by)
 	var one []byte
 	for _, s := range spans {
 		one = appendSpan(one[:0], s)
-		all = appendMessage(all, scopeSpansSpans, one)
+		all = appendBytes(all, scopeSpansSpans, one)
 	}
 	all = appendText(all, scopeSpansSchema, schema)
-	of := appendMessage(nil, resourceSpansResource, about)
-	of = appendMessage(of, resourceSpansScopeSpans, all)
+	of := appendBytes(nil, resourceSpansResource, about)
+	of = appendBytes(of, resourceSpansScopeSpans, all)
 	of = appendText(of, resourceSpansSchema, schema)
-	return appendMessage(dst, requestResourceSpans, of)
+	return appendBytes(dst, requestResourceSpans, of)
 }
 
 func appendSpan(dst []byte, s *Span) []byte {
-	dst = appendMessage(dst, spanTrace, s.Trace[:])
-	dst = appendMessage(dst, spanID, s.ID[:])
+	dst = appendBytes(dst, spanTrace, s.Trace[:])
+	dst = appendBytes(dst, spanID, s.ID[:])
 	if s.Parent != (SpanID{}) {
-		dst = appendMessage(dst, spanParent, s.Parent[:])
+		dst = appendBytes(dst, spanParent, s.Parent[:])
 	}
 	dst = appendText(dst, spanName, s.Name)
-	dst = protowire.AppendTag(dst, spanKind, protowire.VarintType)
-	dst = protowire.AppendVarint(dst, uint64(s.Kind))
-	dst = protowire.AppendTag(dst, spanBegin, protowire.Fixed64Type)
-	dst = protowire.AppendFixed64(dst, uint64(s.Begin))
-	dst = protowire.AppendTag(dst, spanEnd, protowire.Fixed64Type)
-	dst = protowire.AppendFixed64(dst, uint64(s.End))
+	dst = appendVarint(dst, spanKind, uint64(s.Kind))
+	dst = binary.LittleEndian.AppendUint64(appendTag(dst, spanBegin, fixed64), uint64(s.Begin))
+	dst = binary.LittleEndian.AppendUint64(appendTag(dst, spanEnd, fixed64), uint64(s.End))
 	var room [128]byte
 	for i := range s.Attributes {
-		dst = appendMessage(dst, spanAttributes, appendAttribute(room[:0], &s.Attributes[i]))
+		dst = appendBytes(dst, spanAttributes, appendAttribute(room[:0], &s.Attributes[i]))
 	}
 	if s.Failed {
 		status := appendText(room[:0], statusMessage, s.Message)
-		status = protowire.AppendTag(status, statusCode, protowire.VarintType)
-		dst = appendMessage(dst, spanStatus, protowire.AppendVarint(status, statusError))
+		dst = appendBytes(dst, spanStatus, appendVarint(status, statusCode, statusError))
 	}
-	dst = protowire.AppendTag(dst, spanFlags, protowire.Fixed32Type)
-	return protowire.AppendFixed32(dst, s.flags())
+	return binary.LittleEndian.AppendUint32(appendTag(dst, spanFlags, fixed32), s.flags())
 }
 
 func appendAttribute(dst []byte, a *Attribute) []byte {
@@ -83,36 +78,30 @@ func appendAttribute(dst []byte, a *Attribute) []byte {
 	var room [64]byte
 	value := room[:0]
 	if a.IsNumber {
-		value = protowire.AppendTag(value, anyInt, protowire.VarintType)
-		value = protowire.AppendVarint(value, uint64(a.Number))
+		value = appendVarint(value, anyInt, uint64(a.Number))
 	} else { // an empty text is one too
-		value = protowire.AppendTag(value, anyString, protowire.BytesType)
-		value = protowire.AppendString(value, a.Text)
+		value = appendBytes(value, anyString, a.Text)
 	}
-	return appendMessage(dst, keyValueValue, value)
-}
-
-func appendMessage(dst []byte, number protowire.Number, message []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(dst, number, protowire.BytesType), message)
+	return appendBytes(dst, keyValueValue, value)
 }
 
 // appendText writes a text, none if it is empty.
-func appendText(dst []byte, number protowire.Number, text string) []byte {
+func appendText(dst []byte, number int, text string) []byte {
 	if text == "" {
 		return dst
 	}
-	return protowire.AppendString(protowire.AppendTag(dst, number, protowire.BytesType), text)
+	return appendBytes(dst, number, text)
 }
 
 // rejectedIn reads how many spans an ExportTraceServiceResponse says were not taken, and why. What cannot be read says
 // nothing.
 func rejectedIn(answer []byte) (spans int64, why string) {
 	const partialSuccess, rejectedSpans, errorMessage = 1, 1, 2
-	each(answer, func(number protowire.Number, _ uint64, partial []byte) {
+	each(answer, func(number int, _ uint64, partial []byte) {
 		if number != partialSuccess {
 			return
 		}
-		each(partial, func(number protowire.Number, n uint64, message []byte) {
+		each(partial, func(number int, n uint64, message []byte) {
 			switch number {
 			case rejectedSpans:
 				spans = int64(n)
@@ -122,30 +111,4 @@ func rejectedIn(answer []byte) (spans int64, why string) {
 		})
 	})
 	return spans, why
-}
-
-// each goes over the fields of a message, as far as they can be read.
-func each(message []byte, field func(number protowire.Number, n uint64, bytes []byte)) {
-	for len(message) > 0 {
-		number, kind, used := protowire.ConsumeTag(message)
-		if used < 0 {
-			return
-		}
-		message = message[used:]
-		var n uint64
-		var bytes []byte
-		switch kind {
-		case protowire.VarintType:
-			n, used = protowire.ConsumeVarint(message)
-		case protowire.BytesType:
-			bytes, used = protowire.ConsumeBytes(message)
-		default:
-			used = protowire.ConsumeFieldValue(number, kind, message)
-		}
-		if used < 0 {
-			return
-		}
-		field(number, n, bytes)
-		message = message[used:]
-	}
 }

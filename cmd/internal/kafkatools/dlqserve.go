@@ -15,13 +15,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/abate-go/abate/adapter/abatekafka/dlq"
 	"github.com/abate-go/abate/adapter/abatekafka/dlq/page"
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/internal/metrics"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/proxy/identity"
 )
 
@@ -185,18 +183,17 @@ func (s *dlqServer) names() []string {
 
 // dlqPages adds what machines look at: /healthz and /metrics, which have no letters.
 func dlqPages(p *page.Page, topic string) http.Handler {
-	registry := prometheus.NewRegistry()
-	if metrics, err := abateprom.New(registry); err == nil { // the registry is empty: it cannot fail
-		metrics.WatchReplay(topic, func() abateprom.Replay {
-			at, there := p.Progress()
-			return abateprom.Replay{Running: there && !at.Phase.Ended(), Chosen: at.Chosen, Sent: at.Sent, Failed: at.Failed,
-				Skipped: at.Skipped, Back: at.Back, Batch: at.Batch,
-				Handled: at.Handled, Waiting: at.Waiting, ETASeconds: at.ETASeconds}
-		})
-	}
+	counts, registry := metrics.New(), new(series.Registry)
+	counts.WatchReplay(topic, func() metrics.Replay {
+		at, there := p.Progress()
+		return metrics.Replay{Running: there && !at.Phase.Ended(), Chosen: at.Chosen, Sent: at.Sent, Failed: at.Failed,
+			Skipped: at.Skipped, Back: at.Back, Batch: at.Batch,
+			Handled: at.Handled, Waiting: at.Waiting, ETASeconds: at.ETASeconds}
+	})
+	_ = registry.Register(counts) // the registry is empty: it cannot fail
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", series.Handler(registry))
 	mux.Handle("/", p)
 	return mux
 }

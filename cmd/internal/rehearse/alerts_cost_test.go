@@ -19,12 +19,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/needs"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -32,13 +30,9 @@ import (
 const programs, podsOfEach = 200, 5
 
 // program makes the metrics of one program, and calls for act. One call in so many fails; none if it is 0.
-func program(t *testing.T, i, of int) (page prometheus.Gatherer, act func()) {
+func program(t *testing.T, i, of int) (page *series.Registry, act func()) {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	metrics, err := abateprom.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics, registry := registered(t)
 	metrics.ShowPlainNames(false)
 	var guards []*abate.Guard
 	for k := range 2 {
@@ -81,21 +75,20 @@ type recorded struct {
 }
 
 // see adds what is shown at scrape n.
-func (h history) see(t *testing.T, n int, page prometheus.Gatherer, wanted *regexp.Regexp) {
+func (h history) see(t *testing.T, n int, page *series.Registry, wanted *regexp.Regexp) {
 	t.Helper()
 	families, err := page.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if !wanted.MatchString(f.GetName()) {
+		if !wanted.MatchString(f.Desc.Name) {
 			continue
 		}
-		for _, m := range f.GetMetric() {
-			v := m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
-			labels := [][2]string{{"__name__", f.GetName()}}
-			for _, l := range m.GetLabel() {
-				labels = append(labels, [2]string{l.GetName(), l.GetValue()})
+		for _, s := range f.Samples {
+			labels := [][2]string{{"__name__", f.Desc.Name}}
+			for i, value := range s.Values {
+				labels = append(labels, [2]string{s.Desc.Labels[i], value})
 			}
 			key := fmt.Sprint(labels)
 			if h[key] == nil {
@@ -104,7 +97,7 @@ func (h history) see(t *testing.T, n int, page prometheus.Gatherer, wanted *rege
 			for len(h[key].values) < n {
 				h[key].values = append(h[key].values, math.NaN())
 			}
-			h[key].values = append(h[key].values, v)
+			h[key].values = append(h[key].values, s.Value)
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/internal/metrics"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -52,37 +52,20 @@ func writtenRules(t testing.TB, file string) (all []writtenRule) {
 	return all
 }
 
-// metricNames collects what a collector says that it has.
-type metricNames struct {
-	prometheus.Registerer
-	names []string
-}
-
-var fullName = regexp.MustCompile(`fqName: "([^"]+)"`)
-
-func (m *metricNames) Register(c prometheus.Collector) error {
-	described := make(chan *prometheus.Desc, 1000)
-	c.Describe(described)
-	close(described)
-	for d := range described {
-		m.names = append(m.names, fullName.FindStringSubmatch(d.String())[1])
-	}
-	return nil
-}
-
-// knownMetrics are the names of all metrics of abateprom, and of what Prometheus makes of histograms.
+// knownMetrics are the names of all metrics of guards and gates, and of what Prometheus makes of histograms.
 func knownMetrics(t testing.TB) []string {
 	t.Helper()
-	var m metricNames
-	if _, err := abateprom.New(&m); err != nil {
-		t.Fatal(err)
+	var names []string
+	metrics.New().Describe(func(d *series.Desc) { names = append(names, d.Name) })
+	if len(names) < 100 {
+		t.Fatalf("there are %d metrics", len(names))
 	}
-	for _, name := range m.names {
+	for _, name := range names {
 		if strings.HasSuffix(name, "_seconds") {
-			m.names = append(m.names, name+"_bucket", name+"_count", name+"_sum")
+			names = append(names, name+"_bucket", name+"_count", name+"_sum")
 		}
 	}
-	return append(m.names, "abate_policy_info", "abate_config_last_reload_successful",
+	return append(names, "abate_policy_info", "abate_config_last_reload_successful",
 		"abate_config_last_reload_success_timestamp_seconds", // of the proxy: TestThePolicyInForceIsOnTheMetrics
 		"abate_proxy_discovery_up", "abate_proxy_discovery_endpoints", "abate_proxy_discovery_last_change_timestamp_seconds",
 		"abate_proxy_endpoints_none_well", "abate_proxy_endpoints_unhealthy", "abate_proxy_health_checks_total",

@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/policy/budget"
 )
 
-// telling is a counter under which name the rules read another one, and which counters have to grow for abateprom to
-// show it.
+// telling is a counter under which name the rules read another one, and which counters have to grow for it to
+// be shown.
 type telling struct {
 	of    string
 	tells []string
@@ -36,13 +36,13 @@ var (
 	}
 )
 
-// noticedLimits are where alerts begin that abateprom shows beside what they are compared with.
+// noticedLimits are where alerts begin that are shown beside what they are compared with.
 var noticedLimits = map[string]string{
 	"abate_policy_circuit_breaker_max_wait_seconds": "circuit_wait",
 	"abate_policy_shed_max_retry_share":             "max_retry_share",
 }
 
-// noticed adds to series what abateprom shows beside them while there is something to notice; simulated programs have
+// noticed adds to series what is shown beside them while there is something to notice; simulated programs have
 // shown their counters themselves.
 func noticed(t testing.TB, series []inputSeries) []inputSeries {
 	t.Helper()

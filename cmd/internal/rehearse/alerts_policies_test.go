@@ -13,6 +13,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -52,13 +53,13 @@ func policySeries(t testing.TB, policy string, end time.Duration, more ...string
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if !strings.HasPrefix(family.GetName(), "abate_policy_") || family.GetMetric()[0].GetGauge() == nil {
+		if !strings.HasPrefix(family.Desc.Name, "abate_policy_") || family.Kind != series.GaugeKind {
 			continue
 		}
-		for _, m := range family.GetMetric() {
+		for _, m := range family.Samples {
 			for _, labels := range more {
-				all = append(all, inputSeries{fmt.Sprintf("%s{service=%q, %s}", family.GetName(),
-					m.GetLabel()[0].GetValue(), labels), fmt.Sprintf("%vx%d", m.GetGauge().GetValue(), end/scraping)})
+				all = append(all, inputSeries{fmt.Sprintf("%s{service=%q, %s}", family.Desc.Name, m.Values[0], labels),
+					fmt.Sprintf("%vx%d", m.Value, end/scraping)})
 			}
 		}
 	}

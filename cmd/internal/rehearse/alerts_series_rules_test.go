@@ -123,7 +123,7 @@ func TestWhatOneInstanceShowsIsNotAlwaysTrouble(t *testing.T) {
 			level(guard("abate_circuit_breaker_open", "busy", ""), 0),
 			rising(guard("abate_calls_ended_total", "busy", ""), 100)},
 		"a circuit that somebody has forced open by hand: that says nothing of the service": {
-			{guard("abate_circuit_breaker_open", "a", ""), "0x40 1x80"}, // what abateprom shows of it, and afterwards
+			{guard("abate_circuit_breaker_open", "a", ""), "0x40 1x80"}, // what is shown of it, and afterwards
 			rising(guard("abate_calls_ended_total", "a", ""), 100), rising(guard("abate_calls_failed_total", "a", ""), 100),
 			{guard("abate_override", "a", `, override="forcedOpen"`), "1x40 0x80"},
 			{guard("abate_attempts_running", "a", ""), "1x120"}},

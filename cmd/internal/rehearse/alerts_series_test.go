@@ -12,12 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/metrics"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/scenario"
@@ -27,7 +26,7 @@ import (
 const scraping = 15 * time.Second
 
 // simulated runs a scenario in virtual time and returns what Prometheus would have scraped: of each fleet one program,
-// whose guards tell abateprom.Metrics as they do in production. Whenever a fleet is restarted its counters begin at
+// whose guards tell metrics.Metrics as they do in production. Whenever a fleet is restarted its counters begin at
 // zero again.
 func simulated(t *testing.T, text string, seed uint64) []inputSeries {
 	t.Helper()
@@ -73,11 +72,11 @@ type simProgram struct {
 	name    string
 	warmUp  time.Duration
 	downs   []outOfService
-	metrics *abateprom.Metrics
-	from    prometheus.Gatherer
+	metrics *metrics.Metrics
+	from    *series.Registry
 	told    map[string]abate.Observer // by service
 	state   map[string]float64        // of the circuit, by service
-	policy  []prometheus.Gatherer     // what it shows of its policies
+	policy  []*series.Registry        // what it shows of its policies
 	scraped time.Duration             // the next time
 	series  map[string][]float64      // a value for each scrape; NaN where there was none
 }
@@ -87,13 +86,18 @@ type outOfService struct{ from, to time.Duration }
 
 // start gives the program new metrics, as a process that starts has.
 func (p *simProgram) start(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	metrics, err := abateprom.New(registry)
-	if err != nil {
+	p.metrics, p.from = registered(t)
+	p.told, p.state = map[string]abate.Observer{}, map[string]float64{}
+}
+
+// registered makes metrics with a registry of their own.
+func registered(t testing.TB) (*metrics.Metrics, *series.Registry) {
+	t.Helper()
+	m, registry := metrics.New(), new(series.Registry)
+	if err := registry.Register(m); err != nil {
 		t.Fatal(err)
 	}
-	p.metrics, p.from = metrics, registry
-	p.told, p.state = map[string]abate.Observer{}, map[string]float64{}
+	return m, registry
 }
 
 // under shows the policy of a service, as the program's own guard would.
@@ -101,15 +105,11 @@ func (p *simProgram) under(t *testing.T, service string, policy abate.Policy) {
 	p.policy = append(p.policy, shownPolicies(t, map[string]abate.Policy{service: policy}, nil))
 }
 
-// shownPolicies shows what abateprom does of policies and protections, by service.
+// shownPolicies shows what is shown of policies and protections, by service.
 func shownPolicies(t testing.TB, guards map[string]abate.Policy,
-	gates map[string]inbound.Protection) prometheus.Gatherer {
+	gates map[string]inbound.Protection) *series.Registry {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	metrics, err := abateprom.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics, registry := registered(t)
 	for name, p := range guards {
 		g, err := abate.New(name, p)
 		if err != nil {
@@ -176,25 +176,24 @@ func (p *simProgram) scrape(t *testing.T) {
 }
 
 // gather notes the metrics whose names begin with prefix.
-func (p *simProgram) gather(t *testing.T, from prometheus.Gatherer, prefix string) {
+func (p *simProgram) gather(t *testing.T, from *series.Registry, prefix string) {
 	families, err := from.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
 		// one is by the clock of this machine
-		if family.GetName() == "abate_amplification_ratio" || !strings.HasPrefix(family.GetName(), prefix) {
+		name := family.Desc.Name
+		if name == "abate_amplification_ratio" || !strings.HasPrefix(name, prefix) {
 			continue
 		}
-		for _, m := range family.GetMetric() {
-			labels := make([]string, 0, len(m.GetLabel()))
-			for _, l := range m.GetLabel() {
-				labels = append(labels, l.GetName()+"="+strconv.Quote(l.GetValue()))
+		for _, s := range family.Samples {
+			labels := make([]string, 0, len(s.Values))
+			for i, value := range s.Values {
+				labels = append(labels, s.Desc.Labels[i]+"="+strconv.Quote(value))
 			}
-			if m.GetCounter() != nil {
-				p.note(family.GetName(), labels, m.GetCounter().GetValue())
-			} else if m.GetGauge() != nil {
-				p.note(family.GetName(), labels, m.GetGauge().GetValue())
+			if s.Kind == series.CounterKind || s.Kind == series.GaugeKind {
+				p.note(name, labels, s.Value)
 			}
 		}
 	}

@@ -9,14 +9,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
-	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/internal/drill/httpdrill"
+	"github.com/abate-go/abate/internal/metrics"
+	"github.com/abate-go/abate/internal/series"
 )
 
 // defaultAdmin is where the page of a proxy or a drill is, and where "abate top" looks for it.
@@ -30,7 +28,7 @@ type drillAdmin struct {
 }
 
 // lasting are metrics, which count on from act to act and show the last guard of a name for good.
-type lasting struct{ *abateprom.Metrics }
+type lasting struct{ *metrics.Metrics }
 
 // Begin does nothing.
 func (lasting) Begin(string) {}
@@ -55,15 +53,14 @@ func (o *drillOptions) openAdmin() (*drillAdmin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--admin %s: %s", addr, cli.ListenProblem(err))
 	}
-	registry := prometheus.NewRegistry()
-	metrics, err := abateprom.New(registry)
-	if err != nil {
+	metrics, registry := metrics.New(), new(series.Registry)
+	if err := registry.Register(metrics); err != nil {
 		_ = l.Close() // nobody has come yet
 		return nil, err
 	}
 	page := abateadmin.New(abateadmin.Config{Title: "abate drill"})
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", series.Handler(registry))
 	mux.Handle("/", page)
 	a.watchers, a.listener = httpdrill.Watchers{lasting{metrics}, page}, l
 	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
