@@ -13,7 +13,7 @@ ARG TARGETOS TARGETARCH
 # A workspace of the modules that the binary is made of, so that a release, too, is built from these files.
 RUN --mount=type=cache,target=/cache \
     go work init . ./cmd ./proxy ./adapter/abatebolt ./adapter/abatekafka ./adapter/abatekafka/embedded \
-      ./adapter/abateprom ./adapter/abateredis && \
+      ./adapter/abateredis && \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -ldflags "-s -w" -o /out/abate ./cmd/abate-proxy
 RUN echo "abate:x:65532:65532:abate:/:/sbin/nologin" >/out/passwd

@@ -278,7 +278,7 @@ func TestDockerignoreLeavesOutWhatTheBinaryIsNotMadeOf(t *testing.T) {
 		"go.mod": false, "go.sum": false, "LICENSE": false, "cmd/abate-proxy/main.go": false, "cmd/go.sum": false,
 		"policyfile/schema.json":         false,
 		"scenarios/checkout-outage.yaml": false, "sim/report/page.tmpl": false, "proxy/go.mod": false,
-		"adapter/abateprom/go.mod": false,
+		"adapter/abateredis/go.mod": false,
 	} {
 		if got := slices.ContainsFunc(patterns, func(i ignore) bool { return i.covers(file) }); got != want {
 			t.Errorf("%s is left out: %v, want %v", file, got, want)

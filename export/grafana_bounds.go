@@ -125,7 +125,7 @@ type extra struct {
 	many    float64 // the share of retries among all attempts from which on HighRetryRate fires
 }
 
-// extraOf reads a policy, as abateprom does for the rules.
+// extraOf reads a policy, as internal/metrics does for the rules.
 func extraOf(p *policyfile.Policy) extra {
 	a, limited := p.Allowance()
 	if !limited {

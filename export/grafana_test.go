@@ -379,8 +379,8 @@ func TestThresholdsThatAreNoNumbersAreAnError(t *testing.T) {
 	}
 }
 
-// TestServicesAreFoundWhateverTheirNames: the thresholds of a service are for the series with its label, as abateprom
-// writes it.
+// TestServicesAreFoundWhateverTheirNames: the thresholds of a service are for the series with its label, as
+// internal/metrics writes it.
 func TestServicesAreFoundWhateverTheirNames(t *testing.T) {
 	for _, name := range []string{
 		"payment-service", `a"b\c`, "{{service}}", "$service", "süd <&>", " ", "\u2028", "\xff\xfe",

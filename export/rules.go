@@ -50,8 +50,8 @@ const header = "# Written by \"abate export %s\". The same for every policy: the
 
 // PrometheusRules writes recording and alerting rules for Prometheus 2.42 and later, about what is called by guards and
 // what arrives at gates. There are no more than 20, whatever there is to watch: where an alert begins follows from the
-// abate_policy_ metrics of adapter/abateprom, which each program shows of the policy that it is under. A guard that was
-// not added to the metrics is measured by abate.DefaultPolicy. The labels cluster, namespace, job and service are kept.
+// abate_policy_ metrics, which each program shows of the policy that it is under. A guard that was not added to the
+// metrics is measured by abate.DefaultPolicy. The labels cluster, namespace, job and service are kept.
 // An alert that wakes somebody does so if the trouble is that of the whole program or of a quarter of its instances;
 // that of fewer is a ticket. The error joins all that is wrong. The same input gives the same bytes.
 func PrometheusRules(o RulesOptions) ([]byte, error) {

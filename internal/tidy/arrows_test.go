@@ -36,6 +36,7 @@ var public = []string{".", "core", "inbound", "startup", "policy/", "hops", "pol
 // forTestsOf are what only the tests of a layer may import besides.
 var forTestsOf = map[string][]string{
 	".":                  {"inbound", "startup", "policy/"}, // the guarded call as its users see it
+	"adapter/abateprom":  {"internal/series/process"},       // which is held against the client library's
 	"proxy":              {"adapter/abateredis/trial"},
 	"adapter/abateredis": {"adapter/abateredis/trial"},
 	"lint":               {"core", "policy/"}, // its bound is held against the guards themselves
@@ -59,6 +60,10 @@ var layers = []layer{
 		"internal/listeners"}, nothing},
 	{"startup", []string{"core", "policy/", "internal/clock"}, nothing},
 	{"internal/registry", []string{"core", "inbound"}, nothing},
+	{"internal/series", nil, nothing},
+	{"internal/series/process", []string{"internal/series"}, nothing},
+	{"internal/metrics", []string{"internal/series", "internal/registry", "core", "inbound", "startup", ".", "policy/"},
+		nothing},
 	{".", []string{"core"}, nothing},
 	{"internal/cpu", nil, nothing},
 	{"internal/nearest", nil, nothing},
@@ -129,6 +134,7 @@ var layers = []layer{
 	{"adapter/abatekafka/dlq", []string{"adapter/abatekafka/letter", "core", "inbound", ".", "policy/"}, anybody},
 	{"adapter/abatekafka/dlq/page", []string{"adapter/abatekafka/dlq", "adapter/abatekafka/letter"}, anybody},
 	{"adapter/abatekafka/embedded", nil, anybody},
+	{"adapter/abateprom", []string{"internal/metrics", "internal/series", "core", "inbound", ".", "policy/"}, anybody},
 	{"adapter/abateredis", []string{"core", "inbound", ".", "policy/"}, anybody},
 	{"adapter/abateredis/trial", nil, anybody},
 	{"proxy/h1", nil, nothing},
@@ -144,14 +150,14 @@ var layers = []layer{
 		"proxy/h1", "proxy/h2", "proxy/identity", "proxy/proxyproto", "proxy/stale", "proxy/calltree", "proxy/sharing",
 		"proxy/spread", "proxy/discovery", "proxy/tracing", "adapter/",
 		"internal/serving", "internal/fieldname", "internal/pathform", "internal/exhausted", "internal/untaken",
-		"internal/upstream", "internal/nowait",
+		"internal/upstream", "internal/nowait", "internal/metrics", "internal/series", "internal/series/process",
 		"hops", "policyfile", "core",
 		"inbound", ".", "policy/",
 	}, anybody},
-	{"proxy/sharing", []string{"proxy", "adapter/abateprom", "adapter/abateredis", "policyfile"}, anybody},
+	{"proxy/sharing", []string{"proxy", "adapter/abateredis", "policyfile"}, anybody},
 	{"cmd", append([]string{
 		"cmd", "adapter/", "internal/connfail", "internal/drill", "internal/drill/", "internal/nearest", loopback,
-		"internal/upstream", "scenarios",
+		"internal/metrics", "internal/series", "internal/upstream", "scenarios",
 	}, public...), anybody},
 	{"internal/drill", []string{"sim/figures"}, nothing},
 	{"internal/drill/httpdrill", []string{

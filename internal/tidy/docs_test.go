@@ -188,12 +188,12 @@ func shapelessPages(t *tree) []finding {
 	return found
 }
 
-// missingMetrics finds metrics that a page names and adapter/abateprom does not have. Those of the policies are in
+// missingMetrics finds metrics that a page names and internal/metrics does not have. Those of the policies are in
 // internal/registry, those of the proxy itself beside it.
 func missingMetrics(t *tree) []finding {
 	var source strings.Builder
 	for _, f := range t.texts {
-		ours := strings.HasPrefix(f.path, "adapter/abateprom/") || strings.HasPrefix(f.path, "internal/registry/") ||
+		ours := strings.HasPrefix(f.path, "internal/metrics/") || strings.HasPrefix(f.path, "internal/registry/") ||
 			path.Dir(f.path) == "proxy" && strings.HasSuffix(f.path, "metrics.go")
 		if ours && !strings.HasSuffix(f.path, "_test.go") {
 			source.Write(f.body)
@@ -209,7 +209,7 @@ func missingMetrics(t *tree) []finding {
 			whole := regexp.MustCompile(`_(?:bucket|sum|count)$`).ReplaceAllString(name, "")
 			if s := source.String(); !strings.Contains(s, `"`+name+`"`) && !strings.Contains(s, `"`+whole+`"`) {
 				line := 1 + strings.Count(string(f.body[:at[2]]), "\n")
-				found = append(found, finding{f.path, line, fmt.Sprintf("adapter/abateprom and the proxy have no metric %s", name)})
+				found = append(found, finding{f.path, line, fmt.Sprintf("internal/metrics and the proxy have no metric %s", name)})
 			}
 		}
 	}
@@ -306,10 +306,10 @@ func TestPageShapeRuleFails(t *testing.T) {
 func TestMetricRuleFails(t *testing.T) {
 	prom := "package p\n\nconst a, b = \"abate_calls_total\", \"abate_delay_seconds\"\n"
 	provoke(t, missingMetrics, []example{
-		{"one that is there", "", source{"docs/a.md": "`abate_calls_total{x}`", "adapter/abateprom/a.go": prom}},
-		{"a part of a histogram", "", source{"docs/a.md": "`abate_delay_seconds_bucket`", "adapter/abateprom/a.go": prom}},
-		{"one that is not", "docs/a.md:2: error: adapter/abateprom and the proxy have no metric abate_call_total",
-			source{"docs/a.md": "x\n`abate_call_total`", "adapter/abateprom/a.go": prom}},
+		{"one that is there", "", source{"docs/a.md": "`abate_calls_total{x}`", "internal/metrics/a.go": prom}},
+		{"a part of a histogram", "", source{"docs/a.md": "`abate_delay_seconds_bucket`", "internal/metrics/a.go": prom}},
+		{"one that is not", "docs/a.md:2: error: internal/metrics and the proxy have no metric abate_call_total",
+			source{"docs/a.md": "x\n`abate_call_total`", "internal/metrics/a.go": prom}},
 	})
 }
 

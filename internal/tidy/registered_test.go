@@ -35,7 +35,7 @@ var known = spread{
 		"policy/ratelimit":   17,
 		"policy/reach":       3,
 		"policy/recycle":     1,
-		"policy/redelivery":  38,
+		"policy/redelivery":  39, // one is abateprom, which passes on to internal/metrics what consumers say
 		"policy/retry":       16, // proxy/discovery waits by it between two looks
 		"policy/shed":        28,
 		"policy/throttle":    4,

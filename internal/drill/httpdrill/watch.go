@@ -6,7 +6,7 @@ import (
 )
 
 // Watcher is shown what the guards and the gate of an act do while it is run: a page for people, metrics for a
-// scraper. Most of its methods are those of abateadmin.Page and abateprom.Metrics.
+// scraper. Most of its methods are those of abateadmin.Page and metrics.Metrics.
 type Watcher interface {
 	// Begin is called when an act begins, with its name: nothing of an act before is of this one.
 	Begin(act string)
