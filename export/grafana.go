@@ -26,10 +26,10 @@ type GrafanaOptions struct {
 }
 
 // Grafana writes a dashboard for Grafana 10 and later, as a file to import or to provision. It shows the metrics of the
-// proxy and of adapter/abateprom, raw: it needs no recording rules. The thresholds come from the policies of file, for each service
-// its own; with nil they are those of abate.DefaultPolicy. They are those of the alerts of PrometheusRules, where there
-// is one. The same input gives the same bytes. The error joins all that is wrong with the options; a policy that was
-// made by hand and has thresholds that are no numbers is an error too.
+// proxy and of adapter/abateprom, raw: it needs no recording rules. The thresholds come from the policies of file, for
+// each service its own; with nil they are those of abate.DefaultPolicy. They are those of the alerts of
+// PrometheusRules, where there is one. The same input gives the same bytes. The error joins all that is wrong with the
+// options; a policy that was made by hand and has thresholds that are no numbers is an error too.
 func Grafana(file *policyfile.File, o GrafanaOptions) ([]byte, error) {
 	runbooks, err := o.check()
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/common/model"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/abate-go/abate"
 	inner "github.com/abate-go/abate/internal/metrics"
 	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/internal/series/process"
@@ -178,6 +179,34 @@ func TestAProcessIsShownAsByTheClientLibrary(t *testing.T) {
 }
 
 func value(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetGauge().GetValue() }
+
+// Scrapers that ask for it are told since when a counter counts, so that they know a restart when they see one.
+func TestCountersAndHistogramsSaySinceWhenTheyCount(t *testing.T) {
+	before := time.Now()
+	m := metrics(t)
+	m.guard(t, "s", abate.Policy{})
+	m.Endpoint("s", "/").Ended(200, time.Millisecond)
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]*timestamppb.Timestamp{}
+	for _, f := range families {
+		one := f.GetMetric()[0]
+		if found[f.GetName()] = one.GetCounter().GetCreatedTimestamp(); one.GetHistogram() != nil {
+			found[f.GetName()] = one.GetHistogram().GetCreatedTimestamp()
+		}
+	}
+	for _, name := range []string{
+		"abate_calls_total", "abate_http_client_request_duration_seconds", "http_client_requests_total"} {
+		if at := found[name].AsTime(); at.Before(before) || at.After(time.Now()) {
+			t.Errorf("%s counts since %v", name, at)
+		}
+	}
+	if at := found["abate_circuit_breaker_state"]; at != nil {
+		t.Errorf("a gauge counts since %v", at)
+	}
+}
 
 // constant is a collector of ours with the metrics that are given to it.
 type constant []series.Sample

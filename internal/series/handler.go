@@ -33,7 +33,8 @@ func Handler(r *Registry) http.Handler {
 			z := compressors.Get().(*gzip.Writer)
 			z.Reset(w)
 			defer func() {
-				_ = z.Close() // the reader has left
+				_ = z.Close() // the reader may have left
+				z.Reset(nil)  // which lets go of the answer
 				compressors.Put(z)
 			}()
 			to = z

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Histogram counts values by buckets. It is safe for concurrent use. Whoever reads it while something is observed may
-// see that in its bucket and not yet in the sum; the number of all is always that of the buckets.
+// Histogram counts values by buckets. It is safe for concurrent use. Whoever reads it while a value is observed may see
+// that in its bucket and not in the sum, or the other way round; the number of all is always that of the buckets.
 type Histogram struct {
 	bounds    []float64
 	counts    []atomic.Uint64 // of each bucket alone; the last has no bound

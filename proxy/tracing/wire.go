@@ -1,6 +1,9 @@
 package tracing
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // The ways in which protocol buffers write a field (protobuf.dev, "Encoding"). Two more are of no use any longer.
 const (
@@ -30,7 +33,7 @@ func appendBytes[T string | []byte](dst []byte, number int, content T) []byte {
 func each(message []byte, field func(number int, n uint64, bytes []byte)) {
 	for len(message) > 0 {
 		tag, used := binary.Uvarint(message)
-		if used <= 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {
+		if used <= 0 || tag>>3 == 0 || tag>>3 > math.MaxInt32 {
 			return
 		}
 		message = message[used:]

@@ -1,0 +1,4 @@
+package tracing
+
+// Each is each.
+var Each = each
