@@ -33,7 +33,7 @@ func (b *bridge) Describe(to chan<- *prometheus.Desc) {
 
 // Collect reads all metrics.
 func (b *bridge) Collect(to chan<- prometheus.Metric) {
-	b.from.Collect(func(s series.Sample) { to <- metric{b.descs[s.Desc], s} })
+	b.from.Collect(func(s series.Sample) { to <- &metric{b.descs[s.Desc], s} })
 }
 
 // metric is a sample of ours.
@@ -43,10 +43,10 @@ type metric struct {
 }
 
 // Desc describes it.
-func (m metric) Desc() *prometheus.Desc { return m.desc }
+func (m *metric) Desc() *prometheus.Desc { return m.desc }
 
 // Write writes it.
-func (m metric) Write(out *dto.Metric) error {
+func (m *metric) Write(out *dto.Metric) error {
 	s := &m.sample
 	out.Label = make([]*dto.LabelPair, len(s.Values))
 	for i := range s.Values {
@@ -58,7 +58,7 @@ func (m metric) Write(out *dto.Metric) error {
 	case series.GaugeKind:
 		out.Gauge = &dto.Gauge{Value: &s.Value}
 	case series.HistogramKind:
-		out.Histogram = histogram(&s.Distribution)
+		out.Histogram = histogram(s.Distribution)
 		out.Histogram.CreatedTimestamp = timestamp(s.Created)
 	}
 	return nil

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
+	inner "github.com/abate-go/abate/internal/metrics"
+	"github.com/abate-go/abate/internal/series"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -156,7 +159,7 @@ func BenchmarkEndpoint(b *testing.B) {
 	})
 }
 
-// BenchmarkScrape reads 100 services of ten routes each.
+// BenchmarkScrape writes 100 services of ten routes each, by the client library and as the proxy does.
 func BenchmarkScrape(b *testing.B) {
 	m := metrics(b)
 	for i := range 100 {
@@ -166,9 +169,18 @@ func BenchmarkScrape(b *testing.B) {
 			m.Endpoint(name, fmt.Sprint("/", j)).Ended(200, time.Millisecond)
 		}
 	}
-	for b.Loop() {
-		if _, err := m.registry.Gather(); err != nil {
-			b.Fatal(err)
-		}
+	registry := new(series.Registry)
+	if err := registry.Register((*inner.Metrics)(m.Metrics)); err != nil {
+		b.Fatal(err)
+	}
+	for name, page := range map[string]http.Handler{"library": m.handler(), "proxy": series.Handler(registry)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				answer := httptest.NewRecorder()
+				answer.Body = nil
+				page.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			}
+		})
 	}
 }

@@ -238,7 +238,7 @@ func FuzzTheTextIsThatOfTheClientLibrary(f *testing.F) {
 			At: at}
 		registry := new(series.Registry)
 		histogram := series.Sample{Desc: series.NewDesc("h_seconds", help), Kind: series.HistogramKind,
-			Distribution: series.Distribution{Count: n, Sum: v, Buckets: []series.Bucket{
+			Distribution: &series.Distribution{Count: n, Sum: v, Buckets: []series.Bucket{
 				{Bound: 0.5, Count: n / 3, Exemplar: exemplar}, {Bound: 10, Count: n / 2}, {Bound: math.Inf(1), Count: n}}}}
 		if err := registry.Register(constant{series.Gauge(series.NewDesc("g", help, labels...), v, a, b),
 			series.Count(series.NewDesc("c_total", help, labels...), v, a, b), histogram}); err != nil {
@@ -260,7 +260,7 @@ func FuzzTheTextIsThatOfTheClientLibrary(f *testing.F) {
 		}
 		kind, name := dto.MetricType_HISTOGRAM, "h_seconds"
 		theirs = append(theirs, &dto.MetricFamily{Name: &name, Help: &help, Type: &kind, Metric: []*dto.Metric{{
-			Histogram: dtoHistogram(&histogram.Distribution)}}})
+			Histogram: dtoHistogram(histogram.Distribution)}}})
 		for format, encode := range map[series.Format]expfmt.Format{
 			series.Text: expfmt.NewFormat(expfmt.TypeTextPlain), series.OpenMetrics: expfmt.NewFormat(expfmt.TypeOpenMetrics),
 		} {

@@ -39,11 +39,20 @@ func (m *Metrics) doubled(send func(series.Sample)) func(series.Sample) {
 	return func(s series.Sample) {
 		send(s)
 		if d := m.plain[s.Desc]; d != nil {
-			s.Desc, s.Distribution.Buckets = d, slices.Clone(s.Distribution.Buckets)
-			for i := range s.Distribution.Buckets {
-				s.Distribution.Buckets[i].Exemplar = nil
-			}
+			s.Desc, s.Distribution = d, withoutExemplars(s.Distribution)
 			send(s)
 		}
 	}
+}
+
+func withoutExemplars(d *series.Distribution) *series.Distribution {
+	if d == nil {
+		return nil
+	}
+	copied := *d
+	copied.Buckets = slices.Clone(d.Buckets)
+	for i := range copied.Buckets {
+		copied.Buckets[i].Exemplar = nil
+	}
+	return &copied
 }

@@ -40,8 +40,8 @@ func (h *Histogram) observe(v float64) (bucket int) {
 }
 
 // read returns what was observed.
-func (h *Histogram) read() Distribution {
-	d := Distribution{Buckets: make([]Bucket, len(h.counts))}
+func (h *Histogram) read() *Distribution {
+	d := &Distribution{Buckets: make([]Bucket, len(h.counts))}
 	for i := range d.Buckets {
 		b := &d.Buckets[i]
 		b.Exemplar = h.exemplars[i].Load() // before the count: one that is shown has been counted

@@ -10,8 +10,8 @@ type Sample struct {
 	Values []string
 	// Value is that of a counter or a gauge.
 	Value float64
-	// Distribution is that of a histogram or a summary.
-	Distribution Distribution
+	// Distribution is that of a histogram or a summary; nobody changes it.
+	Distribution *Distribution
 	// Created is since when it has been counted, and zero if nobody knows. The formats here do not show it.
 	Created time.Time
 }

@@ -41,7 +41,7 @@ func TestNothingIsLostWhenManyCountAndOneReads(t *testing.T) {
 	for range 10 {
 		for _, f := range gathered(t, registry) {
 			for _, s := range f.Samples {
-				if d := s.Distribution; f.Kind == series.HistogramKind && d.Buckets[2].Count != d.Count {
+				if d := s.Distribution; d != nil && d.Buckets[2].Count != d.Count {
 					t.Errorf("%d values, and %d below infinity", d.Count, d.Buckets[2].Count)
 				}
 			}
@@ -157,7 +157,7 @@ func TestOpenMetricsHasUnitsExemplarsAndAnEnd(t *testing.T) {
 	percent := series.NewDesc("g_percent", "G.")
 	percent.Unit = "percent"
 	odd := series.NewDesc("odd", "No counter's name.")
-	summary := series.Sample{Desc: series.NewDesc("s", "S."), Kind: series.SummaryKind, Distribution: series.Distribution{
+	summary := series.Sample{Desc: series.NewDesc("s", "S."), Kind: series.SummaryKind, Distribution: &series.Distribution{
 		Count: 3, Sum: 4, Quantiles: []series.Quantile{{Share: 0.5, Value: 1}, {Share: 1, Value: 2.5}}}}
 	registry := registered(t, h, sent{series.Gauge(percent, 1e6), series.Count(odd, 2), summary,
 		series.Count(series.NewDesc("c_total", "C."), 1e21)})

@@ -75,7 +75,7 @@ func (w *writer) about(what, name string) {
 }
 
 func (w *writer) sample(s *Sample) {
-	d := &s.Distribution
+	d := s.Distribution
 	switch s.Kind {
 	case CounterKind, GaugeKind:
 		w.series(s, "", "", 0)

@@ -104,7 +104,7 @@ func (Go) Collect(send func(series.Sample)) {
 	send(series.Gauge(infoDesc, 1, runtime.Version()))
 	stats := debug.GCStats{PauseQuantiles: make([]time.Duration, 5)}
 	debug.ReadGCStats(&stats)
-	pauses := series.Sample{Desc: pausesDesc, Kind: series.SummaryKind, Distribution: series.Distribution{
+	pauses := series.Sample{Desc: pausesDesc, Kind: series.SummaryKind, Distribution: &series.Distribution{
 		Count: uint64(stats.NumGC), Sum: stats.PauseTotal.Seconds()}}
 	for i, pause := range stats.PauseQuantiles {
 		pauses.Distribution.Quantiles = append(pauses.Distribution.Quantiles,
