@@ -23,7 +23,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 }
 
 func TestNothingIsLostWhenManyCountAndOneReads(t *testing.T) {
-	const workers, rounds = 8, 500
+	const workers, rounds, more = 8, 500, 100_000
 	counters := series.NewCounters(series.NewDesc("a_total", "A.", "service"))
 	histograms := series.NewHistograms(series.NewDesc("b_seconds", "B.", "service"), []float64{1, 2})
 	registry := registered(t, counters, histograms)
@@ -35,6 +35,10 @@ func TestNothingIsLostWhenManyCountAndOneReads(t *testing.T) {
 				h := histograms.With("s")
 				h.Observe(float64(i % 4))
 				h.ObserveWith(0.5, series.Label{Name: "trace_id", Value: fmt.Sprint(i)})
+			}
+			h := histograms.With("s")
+			for range more { // as many at once as there can be
+				h.Observe(3)
 			}
 		})
 	}
@@ -57,7 +61,7 @@ func TestNothingIsLostWhenManyCountAndOneReads(t *testing.T) {
 		t.Errorf("%v counted, want %d", sum, workers*rounds)
 	}
 	d := found[1].Samples[0].Distribution
-	if d.Count != 2*workers*rounds || d.Sum != workers*rounds*(0.5+1.5) || d.Buckets[0].Count != workers*rounds*3/2 {
+	if d.Count != workers*(2*rounds+more) || d.Sum != workers*(2*rounds+3*more) || d.Buckets[0].Count != workers*rounds*3/2 {
 		t.Errorf("observed: %+v", d)
 	}
 }
@@ -191,6 +195,11 @@ s_count 3
 	at, _, _ := strings.Cut(after, "\n")
 	if got = strings.Replace(got, at, "TIME", 1); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	for _, what := range []string{"# UNIT", "# EOF", "trace_id", "unknown"} {
+		if strings.Contains(page(t, registry, series.Text), what) {
+			t.Errorf("the older format has %q", what)
+		}
 	}
 	var seconds float64
 	if _, err := fmt.Sscan(at, &seconds); err != nil || before == got || math.Abs(seconds-now()) > 3600 {
