@@ -61,7 +61,8 @@ func TestNothingIsLostWhenManyCountAndOneReads(t *testing.T) {
 		t.Errorf("%v counted, want %d", sum, workers*rounds)
 	}
 	d := found[1].Samples[0].Distribution
-	if d.Count != workers*(2*rounds+more) || d.Sum != workers*(2*rounds+3*more) || d.Buckets[0].Count != workers*rounds*3/2 {
+	if d.Count != workers*(2*rounds+more) || d.Sum != workers*(2*rounds+3*more) ||
+		d.Buckets[0].Count != workers*rounds*3/2 {
 		t.Errorf("observed: %+v", d)
 	}
 }
