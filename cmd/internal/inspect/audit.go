@@ -72,8 +72,8 @@ with calls: and services: (see docs/audit.md).
 A comment "abate:ignore F301 why" on the line of a finding or on the line above accepts it, and so
 does a Kubernetes annotation abate.dev/ignore: "F301=why". The reason is needed.
 
-Exit code: 0 no finding at or above --fail-on; 1 there is one; 2 a flag is wrong, or a path could
-not be read; 130 interrupted.
+Exit code: 0 no finding at or above --fail-on, or --write-baseline has accepted them; 1 there is
+one; 2 a flag is wrong, or a path could not be read; 130 interrupted.
 `
 
 // auditOptions are the words of "abate audit".
@@ -303,6 +303,12 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 	if ctx.Err() != nil {
 		fmt.Fprintln(stderr, "abate audit: interrupted; what was known by then is printed.")
 		return exitInterrupted
+	}
+	if o.writeBaseline && failed == nil {
+		if !o.quiet {
+			fmt.Fprintf(stderr, "abate audit: %s accepts what was found: from now on what is new fails.\n", o.baseline)
+		}
+		return 0
 	}
 	return o.code(r, failed, stderr)
 }

@@ -134,7 +134,10 @@ func TestABaselineIsWrittenAndRead(t *testing.T) {
 	if code, _, errs := run(inspect.AuditCommand, "--baseline", base, path); code != 2 || errs == "" {
 		t.Errorf("a baseline that is not there: %d, %s", code, errs)
 	}
-	run(inspect.AuditCommand, "--baseline", base, "--write-baseline", path)
+	if code, _, errs := run(inspect.AuditCommand, "--baseline", base, "--write-baseline", path); code != 0 ||
+		!strings.Contains(errs, base+" accepts") {
+		t.Errorf("the first baseline: %d, %s", code, errs)
+	}
 	if code, out, errs := run(inspect.AuditCommand, "--baseline", base, path); code != 0 || errs != "" {
 		t.Errorf("exit code %d, %s\n%s", code, errs, out)
 	}
