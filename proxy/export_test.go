@@ -41,3 +41,15 @@ func (p *Proxy) UpstreamSlots(n int64) (waiting func() int) {
 	p.plane.out.upstreamSlots.stock = n
 	return func() int { return int(p.plane.out.upstreamSlots.waiting.Load()) }
 }
+
+// Examined is how many endpoints of a service are asked how they are.
+func (p *Proxy) Examined(service string) int {
+	d, ok := p.plane.policies.Service(service)
+	if !ok {
+		return 0
+	}
+	u := &p.plane.services.of(d.Guard, nil).checkup
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.of)
+}
