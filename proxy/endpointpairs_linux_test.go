@@ -58,6 +58,7 @@ type town struct {
 	pods  map[netip.Addr]*pod
 	seen  map[string]int64 // by call, the epoch in which it was seen last
 	open  map[net.Conn]*pod
+	past  map[netip.Addr]*pod // that lived there last
 
 	api     *httptest.Server
 	apiMu   sync.Mutex
@@ -75,7 +76,7 @@ type townEvent struct {
 
 func newTown(t *testing.T, seed uint64) *town {
 	w := &town{t: t, rnd: rand.New(rand.NewPCG(seed, 21)), pods: map[netip.Addr]*pod{}, seen: map[string]int64{},
-		open: map[net.Conn]*pod{}, version: 1, news: make(chan struct{}), drop: make(chan struct{})}
+		open: map[net.Conn]*pod{}, past: map[netip.Addr]*pod{}, version: 1, news: make(chan struct{}), drop: make(chan struct{})}
 	l, err := net.Listen("tcp4", ":0")
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +245,7 @@ func (w *town) serve(c net.Conn) {
 	defer c.Close()
 	addr := netip.MustParseAddrPort(c.LocalAddr().String()).Addr()
 	w.mu.Lock()
-	p := w.pods[addr]
+	p, past := w.pods[addr], w.past[addr]
 	w.open[c] = p
 	w.mu.Unlock()
 	defer func() {
@@ -252,8 +253,11 @@ func (w *town) serve(c net.Conn) {
 		delete(w.open, c)
 		w.mu.Unlock()
 	}()
-	if p == nil { // nobody lives there
+	if p == nil { // nobody lives there any more
 		c.(*net.TCPConn).SetLinger(0)
+		if req, err := readMessage(bufio.NewReader(c)); err == nil && !strings.HasPrefix(req, "GET /healthz ") {
+			w.see(past, req)
+		}
 		return
 	}
 	wait := func(waits bool) (stays bool) {
@@ -290,17 +294,7 @@ func (w *town) answer(p *pod, c net.Conn, req string) bool {
 		return false
 	}
 	p.calls.Add(1)
-	call := field(req, "X-Call")
-	from, _ := strconv.ParseInt(field(req, "X-Epoch"), 10, 64)
-	w.mu.Lock()
-	if e, again := w.seen[call]; again { // this attempt was chosen after that
-		from = max(from, e)
-	}
-	w.seen[call] = w.epoch.Load()
-	w.mu.Unlock()
-	if e := p.closed.Load(); e != 0 && e <= from {
-		w.t.Errorf("call %s of epoch %d went to %v, which had none to get from %d on", call, from, p.addr, e)
-	}
+	w.see(p, req)
 	switch p.manner.Load() {
 	case answers:
 		io.WriteString(c, ok("good"))
@@ -313,6 +307,21 @@ func (w *town) answer(p *pod, c net.Conn, req string) bool {
 		return false
 	}
 	return true
+}
+
+// see looks whether a call may come to a pod.
+func (w *town) see(p *pod, req string) {
+	call := field(req, "X-Call")
+	from, _ := strconv.ParseInt(field(req, "X-Epoch"), 10, 64)
+	w.mu.Lock()
+	if e, again := w.seen[call]; again { // this attempt was chosen after that
+		from = max(from, e)
+	}
+	w.seen[call] = w.epoch.Load()
+	w.mu.Unlock()
+	if e := p.closed.Load(); e != 0 && e <= from {
+		w.t.Errorf("call %s of epoch %d went to %v, which had none to get from %d on", call, from, p.addr, e)
+	}
 }
 
 // ready is those whom the proxy should know.
@@ -389,7 +398,7 @@ func (w *town) replace(r *running, n int) {
 	w.mu.Lock()
 	for _, p := range old {
 		if p.ending = true; w.rnd.IntN(2) == 0 { // without a word
-			delete(w.pods, p.addr)
+			w.bury(p)
 		}
 	}
 	w.mu.Unlock()
@@ -400,9 +409,17 @@ func (w *town) replace(r *running, n int) {
 	w.end(old)
 	w.mu.Lock()
 	for _, p := range old {
-		delete(w.pods, p.addr)
+		w.bury(p)
 	}
 	w.mu.Unlock()
+}
+
+// bury has nobody live where p did. mu is held.
+func (w *town) bury(p *pod) {
+	if w.pods[p.addr] == p {
+		delete(w.pods, p.addr)
+		w.past[p.addr] = p
+	}
 }
 
 // spoil has less than half of the pods be bad, in any way, and some checks say no. It leaves a third as they are.
@@ -490,9 +507,12 @@ func (r *running) agrees(want map[string]string) bool {
 // at any time, so no call may fail; none may go to a pod of which the proxy knows that it has gone, or that its check
 // says no; and nothing may be left of those that have gone.
 func TestPodsThatComeAndGoUnderChecksEjectionsZonesAndReloadsLoseNoCall(t *testing.T) {
+	if testing.Short() {
+		return // it takes half a minute
+	}
 	pods, each, rounds := 60, 25, 400
-	if testing.Short() || raceDetector {
-		pods, each, rounds = 20, 8, 60
+	if raceDetector {
+		pods, each, rounds = 30, 12, 120
 	}
 	w := newTown(t, 1)
 	for range pods {
@@ -534,7 +554,7 @@ func (w *town) isClean(r *running) {
 	}
 	w.mu.Lock()
 	for _, p := range old {
-		delete(w.pods, p.addr)
+		w.bury(p)
 	}
 	w.mu.Unlock()
 	w.publish()
