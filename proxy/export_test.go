@@ -53,3 +53,16 @@ func (p *Proxy) Examined(service string) int {
 	defer u.mu.Unlock()
 	return len(u.of)
 }
+
+// Idle is how many clients would make room for others in time.
+func (p *Proxy) Idle() (n int) {
+	p.lobby.mu.Lock()
+	defer p.lobby.mu.Unlock()
+	for c := range p.lobby.clients {
+		_, coming := c.comingSince()
+		if _, idle := c.idleSince(); idle && !coming {
+			n++
+		}
+	}
+	return n
+}
