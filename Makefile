@@ -61,11 +61,12 @@ unit: $(GOTESTSUM) ## The quick tests, in memory only, without the race detector
 	GOGC=400 .ci/test -short -p $$(($$(nproc 2>/dev/null || echo 2) + 2)) -vet=off $(LONG) work
 
 # make storms runs the tests and benchmarks of the packages that are left out here.
-rest: $(GOTESTSUM) ## Without the race detector, what make race cannot judge (allocation counts, times): quick tests, and benchmarks once
+rest: $(GOTESTSUM) ## Without the race detector, what make race cannot judge (allocation counts, times): quick tests, and benchmarks once; a build for 32 bits
 	@packages="$$(comm -23 <(.ci/counts | sort) <({ .ci/serial; go list $(NUMBERS); } | sort) | tr '\n' ' ')"; \
 	echo ".ci/test -short -vet=off $(ONCE) and the packages that .ci/counts prints, without those of make storms"; \
 	.ci/test -short -vet=off $(ONCE) $$packages
 	go test -vet=off -run '^$$' $(ONCE) ./tests/pods ./tests/postgrestest
+	GOOS=linux GOARCH=386 go build ./cmd/abate ./cmd/abate-proxy # where an int has 32 bits, and sockets have one system call
 
 # The tests with real servers begin first: they wait more than they work, so one package more than there are processors
 # runs at once.

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func newIgnored(files []importer.File) *ignored {
 // annotations returns the objects of a file that have the annotation. What stands in a comment, in a text or in another
 // object of a list is none of theirs.
 func annotations(f importer.File) []annotated {
-	const end = 1 << 31
+	const end = math.MaxInt32
 	var all []annotated
 	docs, _ := source.YAML(f.Name, f.Data)
 	for i, d := range docs {

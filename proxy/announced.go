@@ -33,7 +33,7 @@ func readAnnouncement(c *clientConn) (h proxyproto.Header, err error) {
 	nc := c.sock.lends.Conn
 	nc.SetReadDeadline(time.Now().Add(c.plane.config.HeaderTimeout))
 	c.waiting.Store(int64(max(core.Now(), 1)))
-	defer c.waiting.Store(0)
+	defer func() { c.waiting.Store(0); c.heading.Store(0) }()
 	var room [64]byte
 	for b := room[:0]; ; {
 		var more int
@@ -49,22 +49,33 @@ func readAnnouncement(c *clientConn) (h proxyproto.Header, err error) {
 	return h, err
 }
 
-// readAll fills p from nc, the connection of c. While the proxy drains it waits for nothing, but what has come is read,
-// also if whoever dismisses the client has ended a wait.
+// readAll fills p from nc, the connection of c. While the proxy drains, or others need the room, it waits for nothing,
+// but what has come is read, also if whoever dismisses the client has ended a wait.
 func readAll(c *clientConn, nc net.Conn, p []byte) error {
 	for n := 0; n < len(p); {
-		if c.draining.Load() { // looked at while it can be dismissed
+		if c.hastens() { // looked at while it can be dismissed
 			until := time.Unix(1, 0)
-			if c.sock.readable() {
+			if c.sock.readable() || c.hasBegun() {
 				until = time.Now().Add(glance)
 			}
 			nc.SetReadDeadline(until)
 		}
 		more, err := nc.Read(p[n:])
-		if n += more; more == 0 && err != nil &&
-			!(errors.Is(err, os.ErrDeadlineExceeded) && c.draining.Load() && c.sock.readable()) {
+		if n += more; more > 0 {
+			c.begins()
+		} else if err != nil && !(errors.Is(err, os.ErrDeadlineExceeded) && c.hastens() &&
+			(c.sock.readable() || c.hasBegun())) {
 			return err
 		}
 	}
 	return nil
+}
+
+// hastens reports whether a client has to go soon who has not come as far as a request.
+func (c *clientConn) hastens() bool { return c.draining.Load() || c.dismissed.Load() }
+
+// hasBegun reports whether others who need the room have to wait for what the client has just begun.
+func (c *clientConn) hasBegun() bool {
+	began := time.Duration(c.heading.Load())
+	return !c.draining.Load() && began != 0 && core.Now() < later(began, slowEnough)
 }

@@ -32,9 +32,6 @@ func roomFor(files, wanted int) (clients, more int) {
 // request may be on its way.
 const idleEnough = glance
 
-// slowEnough is how long the head of a request may take where others wait for the room.
-const slowEnough = 4 * glance
-
 // takeSlot waits until there is room for one more client. Where there is none, the one that has been idle for longest,
 // of a few that are looked at, has to go.
 func (d *door) takeSlot() {
@@ -44,10 +41,11 @@ func (d *door) takeSlot() {
 	for told := false; p.plane.config.MaxConnections > 0 && p.connected >= p.plane.config.MaxConnections &&
 		!d.draining.Load(); told = true {
 		if moving := p.showOut(); !told {
+			p.plane.crowd.Add(1)
 			if p.standing, p.stood = p.standing+1, p.stood+1; !moving {
 				p.plane.config.Log.Warn("no room for more clients: they wait", "connections", p.plane.config.MaxConnections)
 			}
-			defer func() { p.standing-- }()
+			defer func() { p.standing--; p.plane.crowd.Add(-1) }()
 		}
 		p.mu.Unlock()
 		wait := time.NewTimer(idleEnough / 4)
@@ -90,10 +88,12 @@ func (p *lobby) showOut() bool {
 		if c.dismissed.Load() {
 			continue
 		}
-		if at, idle := c.idleSince(); idle && at <= since {
+		if at, coming := c.comingSince(); coming {
+			if at <= slow {
+				slowest, slow = c, at
+			}
+		} else if at, idle := c.idleSince(); idle && at <= since {
 			longest, since = c, at
-		} else if at := time.Duration(c.heading.Load()); at != 0 && at <= slow {
-			slowest, slow = c, at
 		}
 	}
 	switch {
@@ -102,7 +102,10 @@ func (p *lobby) showOut() bool {
 		p.dismiss(longest)
 	case slowest != nil:
 		slowest.dismissed.Store(true)
-		slowest.sock.nc.SetReadDeadline(time.Unix(1, 0))
+		if slowest.http2.Load() == nil {
+			slowest.sock.nc.SetReadDeadline(time.Unix(1, 0))
+		}
+		p.dismiss(slowest)
 	}
 	return longest != nil || slowest != nil
 }
@@ -113,5 +116,14 @@ func (c *clientConn) idleSince() (time.Duration, bool) {
 		return conn.Idle()
 	}
 	at := c.waiting.Load()
+	return time.Duration(at), at != 0
+}
+
+// comingSince is since when something is coming of which the rest is awaited; false if nothing is.
+func (c *clientConn) comingSince() (time.Duration, bool) {
+	if conn := c.http2.Load(); conn != nil {
+		return conn.Begun()
+	}
+	at := c.heading.Load()
 	return time.Duration(at), at != 0
 }

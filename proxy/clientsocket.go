@@ -143,17 +143,16 @@ func (s *clientSocket) glimpse(dismissed *atomic.Bool) error {
 // is waited for, unless others need the room.
 func (s *clientSocket) glimpseTLS(dismissed *atomic.Bool) error {
 	for began := core.Now(); ; {
-		until := time.Unix(1, 0)
+		rest, until := s.lends.records.restBy(), time.Unix(1, 0)
 		if s.readable() {
 			until = s.clock.time(later(core.Now(), glance))
-		} else if s.grace > core.Now() {
-			until = s.clock.time(s.grace)
+		} else if by := max(s.grace, rest); by > core.Now() {
+			until = s.clock.time(by)
 		}
 		s.readBy = 0
 		s.nc.SetReadDeadline(until)
 		if dismissed.Load() { // looked at behind that: its deadline must stand
-			s.grace = 0
-			if !s.readable() {
+			if s.grace = 0; !s.readable() && rest <= core.Now() {
 				s.nc.SetReadDeadline(time.Unix(1, 0))
 			}
 		}
@@ -164,7 +163,7 @@ func (s *clientSocket) glimpseTLS(dismissed *atomic.Bool) error {
 			return nil
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
-		case now < s.grace, s.readable() && now < later(began, s.stall):
+		case now < s.grace, now < s.lends.records.restBy(), s.readable() && now < later(began, s.stall):
 		default:
 			return io.EOF
 		}

@@ -30,9 +30,7 @@ type clientConn struct {
 	x        *exchange     // of the request that is being answered; nil while it waits for one
 	idle     time.Duration // since when it waits for a request, once it does
 
-	waiting atomic.Int64 // since when it waits for a request, and may be dismissed; 0 while it does not
-	// since when the head of a request is coming, while more of it is waited for; 0 otherwise
-	heading    atomic.Int64
+	silence
 	shakes     atomic.Int32            // the state of its handshake
 	inTLS      bool                    // its handshake is under way; guarded by mu of the lobby
 	dismissed  atomic.Bool             // it has to make room for another
@@ -211,9 +209,10 @@ var http2Preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 func (c *clientConn) fill(began time.Duration) error {
 	now := c.idle
 	for {
+		hurried := c.dismissed.Load()
 		until, rest := later(c.idle, c.plane.config.IdleTimeout), core.NoDeadline
 		if began != 0 {
-			until = later(began, c.plane.config.HeaderTimeout)
+			until = later(began, c.headTime(hurried))
 		} else if !c.rested && c.sock.wakes() {
 			rest = later(c.idle, restAfter)
 		}
@@ -228,11 +227,12 @@ func (c *clientConn) fill(began time.Duration) error {
 		}
 		c.sock.setReadDeadline(now, min(until, rest))
 		if began != 0 {
-			err = c.readHeading(began)
+			err = c.readHeading(began, hurried)
 		} else {
 			err = readFirst(c)
 		}
 		if err == nil {
+			c.heading.Store(0)
 			return nil
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -242,10 +242,22 @@ func (c *clientConn) fill(began time.Duration) error {
 	}
 }
 
+// headTime is how long a head may take, from its first byte on. Others may need the room, but one that has just begun
+// has its time also then: whoever dismissed its client may not have seen it.
+func (c *clientConn) headTime(hurried bool) time.Duration {
+	if hurried {
+		return min(c.plane.config.HeaderTimeout, slowEnough)
+	}
+	return c.plane.config.HeaderTimeout
+}
+
 // readFirst waits for the first bytes of a head.
 func readFirst(c *clientConn) error {
 	c.waiting.Store(max(int64(c.idle), 1))
 	defer c.waiting.Store(0)
+	if c.sock.lends.records != nil { // of one of them a part may have come with what was before
+		c.sock.lends.records.tell()
+	}
 	if c.draining.Load() || c.dismissed.Load() {
 		return c.sock.glimpse(&c.dismissed)
 	}
@@ -274,18 +286,15 @@ func awaitByte(c *clientConn) {
 
 var errSlowHead = &h1.Error{Status: 408, Problem: "the head of the request did not come in time"}
 
-// readHeading reads more of a head that has begun, unless others need the room.
-func (c *clientConn) readHeading(began time.Duration) error {
+// readHeading reads more of a head that has begun. hurried tells that it is known that others need the room; whoever
+// finds that out meanwhile has moved the deadline.
+func (c *clientConn) readHeading(began time.Duration, hurried bool) error {
 	c.heading.Store(int64(began))
 	defer c.heading.Store(0)
-	if c.dismissed.Load() {
-		return errSlowHead
+	if !hurried && c.dismissed.Load() {
+		return os.ErrDeadlineExceeded
 	}
-	err := c.sock.read()
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.dismissed.Load() {
-		return errSlowHead
-	}
-	return err
+	return c.sock.read()
 }
 
 // refuse answers a request that could not be read, if it is worth an answer.

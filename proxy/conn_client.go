@@ -34,7 +34,7 @@ func (c *clientConn) interim(status int, fields []h1.Field) {
 
 func (c *clientConn) begin(h *head) {
 	c.last = c.out.begin(h, &c.x.req.Request, c.last || !c.body.complete() || c.draining.Load() || c.dismissed.Load() ||
-		c.plane.leaves(c.from.listen))
+		c.plane.leaves(c.from.listen) || c.plane.crowd.Load() > 0)
 }
 
 func (c *clientConn) write(p []byte) { c.out.write(p) }

@@ -392,3 +392,23 @@ func serveNames(u net.PacketConn, asked chan<- struct{}, answer <-chan struct{})
 }
 
 var _ = time.Second
+
+// TestARetryGoesToAnEndpointThatHasComeMeanwhileThoughThePolicyIsAnotherToo: the one endpoint there was is gone, and the
+// file has been reloaded.
+func TestARetryGoesToAnEndpointThatHasComeMeanwhileThoughThePolicyIsAnotherToo(t *testing.T) {
+	var file *targets
+	var r *running
+	next := newMember(t, "next")
+	keys := []string{quickRetry, "maxRetries: 3", noBreaker, "retryBudget: {disabled: true}"}
+	old := upstream(t, func(c net.Conn, _ string) {
+		file.set(addrOf(next.server))
+		r.becomes(addrOf(next.server))
+		r.becomesPolicy(file.policy("http", append(keys, "attemptTimeout: 1h")...))
+		io.WriteString(c, status(503))
+	})
+	file = newTargets(t, addrOf(old))
+	r = start(t, file.policy("http", keys...))
+	if a := r.get("/"); a.content != "next" || len(old.seen()) != 1 {
+		t.Errorf("%+v after %d calls of the one that has gone", a, len(old.seen()))
+	}
+}

@@ -241,7 +241,6 @@ func (d *door) handshake(c *clientConn) bool {
 		return false
 	}
 	err := s.HandshakeContext(ctx)
-	c.waiting.Store(0)
 	d.lobby.hasBegunTLS(c)
 	if err != nil {
 		c.strange(err)

@@ -41,3 +41,28 @@ func (p *Proxy) UpstreamSlots(n int64) (waiting func() int) {
 	p.plane.out.upstreamSlots.stock = n
 	return func() int { return int(p.plane.out.upstreamSlots.waiting.Load()) }
 }
+
+// Examined is how many endpoints of a service are asked how they are.
+func (p *Proxy) Examined(service string) int {
+	d, ok := p.plane.policies.Service(service)
+	if !ok {
+		return 0
+	}
+	u := &p.plane.services.of(d.Guard, nil).checkup
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.of)
+}
+
+// Idle is how many clients would make room for others in time.
+func (p *Proxy) Idle() (n int) {
+	p.lobby.mu.Lock()
+	defer p.lobby.mu.Unlock()
+	for c := range p.lobby.clients {
+		_, coming := c.comingSince()
+		if _, idle := c.idleSince(); idle && !coming {
+			n++
+		}
+	}
+	return n
+}

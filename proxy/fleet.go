@@ -28,12 +28,20 @@ func (s *service) fleetOf(d *policyfile.Destination) *fleet {
 	return s.muster(d)
 }
 
-// newest is the fleet of the same policy as it is by now: the addresses may have changed since the request was routed.
+// newest is the fleet as it is by now: the addresses may have changed since the request was routed. Another policy may be
+// in force too, of which the request knows nothing; but where it has the addresses found in the same place, those that
+// have gone are gone for the request as well.
 func (s *service) newest(f *fleet) *fleet {
-	if now := s.fleet.Load(); now != nil && now.policy == f.policy {
+	if now := s.fleet.Load(); now != nil && (now.policy == f.policy || now.isFoundAs(f)) {
 		return now
 	}
 	return f
+}
+
+// isFoundAs reports whether the endpoints of both are looked for in the same place.
+func (f *fleet) isFoundAs(other *fleet) bool {
+	a, b := f.policy, other.policy
+	return a.Discovery.Enabled() && a.Discovery == b.Discovery && a.Upstreams[0] == b.Upstreams[0]
 }
 
 // muster makes the fleet of a new policy. Endpoints that were there stay, with their connections and their record. A

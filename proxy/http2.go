@@ -27,6 +27,7 @@ func (c *clientConn) serveHTTP2() {
 	c.sock.nc.SetReadDeadline(time.Time{})
 	begun := bytes.Clone(c.sock.in.unread())
 	c.sock.in.put()
+	c.sock.lends.records = nil // frames tell what has begun
 	config := *c.inside
 	config.ExtendedConnect = true
 	if c.from.listen != "" || c.plane.config.Gateway {

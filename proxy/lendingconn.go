@@ -17,6 +17,7 @@ type lendingConn struct {
 	net.Conn
 	raw     syscall.RawConn // of the socket; nil if it cannot be asked
 	loan    *holding.Loan   // nil while no slot is held
+	records *records        // that come in, if TLS is spoken over it; nil otherwise
 	in, out immediate
 }
 
@@ -39,10 +40,19 @@ func (c *lendingConn) over(nc net.Conn, raw syscall.RawConn) {
 func (c *lendingConn) NetConn() net.Conn { return c.Conn }
 
 // Read reads what there is, or waits for it.
-func (c *lendingConn) Read(p []byte) (int, error) {
+func (c *lendingConn) Read(p []byte) (n int, err error) {
 	if c.loan == nil || len(p) == 0 {
-		return c.Conn.Read(p)
+		n, err = c.Conn.Read(p)
+	} else {
+		n, err = c.readLending(p)
 	}
+	if c.records != nil && n > 0 {
+		c.records.pass(p[:n])
+	}
+	return n, err
+}
+
+func (c *lendingConn) readLending(p []byte) (int, error) {
 	if c.raw != nil {
 		a := &c.in
 		a.p = p

@@ -46,7 +46,7 @@ func (l *lobby) init(p *plane) {
 	}
 	l.http2 = h2.Config{
 		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout,
-		IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout,
+		IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout, Bounded: true, // welcome sees to it
 	}
 }
 
@@ -206,6 +206,7 @@ func (l *lobby) enter(d *door, c *clientConn) bool {
 		}
 		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.raw}, nil, nil
 		c.sock.nc, c.from.tls = tls.Server(&c.sock.lends, now.config), true
+		c.sock.lends.records = &records{of: &c.silence}
 		c.shakes.Store(shakes)
 	}
 	l.clients[c] = struct{}{}
@@ -222,6 +223,8 @@ func (l *lobby) beginsTLS(c *clientConn) bool {
 	}
 	c.sock.nc.SetReadDeadline(time.Time{})
 	c.inTLS = true
+	c.begins()
+	c.waiting.Store(0)
 	return true
 }
 
@@ -229,6 +232,7 @@ func (l *lobby) hasBegunTLS(c *clientConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.inTLS = false
+	c.heading.Store(0)
 }
 
 func (l *lobby) leave(c *clientConn) {

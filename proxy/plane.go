@@ -21,7 +21,8 @@ type plane struct {
 	clock    instant
 	life     context.Context // until the last client has gone
 	end      context.CancelFunc
-	leaving  atomic.Bool // see Proxy.Leave
+	leaving  atomic.Bool  // see Proxy.Leave
+	crowd    atomic.Int32 // clients who wait for room
 
 	out      transport
 	services services

@@ -30,7 +30,7 @@ func (t *transport) init(life context.Context, c *Config, clock instant, most in
 	t.mark, t.control = c.Mark, c.Control
 	t.http2 = h2.Config{
 		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout,
-		StallTimeout: c.StallTimeout,
+		StallTimeout: c.StallTimeout, Bounded: true, // dialPast sees to it
 		// What a slow client does not take yet lies here. As many answers as a service lets be under way on a connection,
 		// 250 as a rule, may fill their windows, and one that is taken at once still passes.
 		MaxStreamWindow: 256 << 10, ConnWindow: 64 << 20,

@@ -1,6 +1,6 @@
 // The race detector knows of the order that a socket makes only by the functions of package syscall.
 
-//go:build unix && (!linux || race)
+//go:build unix && (!linux || race || 386 || s390x)
 
 package nowait
 

@@ -33,6 +33,9 @@ type Config struct {
 	// if the window of one stream stays closed, that stream is reset. It also bounds a pause within a frame that has
 	// begun. Default 30 s. On Linux, what lies in the buffers of the socket counts as not accepted.
 	StallTimeout time.Duration
+	// Bounded says that the kernel has been told already, for the socket, how long the peer may leave there what was
+	// written. Default false: it is told when a connection is made.
+	Bounded bool
 	// MaxResets is how many streams a client may reset within 100 ms of opening them before the connection ends
 	// (ENHANCE_YOUR_CALM). Each stream that is answered allows for one more, and each second for a tenth of MaxResets.
 	// Default 1000.

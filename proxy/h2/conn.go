@@ -61,7 +61,9 @@ func newConn(nc net.Conn, config *Config, server bool) *Conn {
 		config = &Config{}
 	}
 	full, now := config.withDefaults(), core.Now()
-	untaken.Bound(nc, full.StallTimeout)
+	if !full.Bounded {
+		untaken.Bound(nc, full.StallTimeout)
+	}
 	nc.SetDeadline(time.Time{})
 	c := &Conn{
 		nc: nc, config: full, server: server, done: make(chan struct{}), agreed: make(chan struct{}),
@@ -73,7 +75,7 @@ func newConn(nc net.Conn, config *Config, server bool) *Conn {
 		out:       outbox{hpack: encoder{table: table{max: tableSize}}},
 		alarm:     alarm{at: core.NoDeadline},
 		pulse:     pulse{after: full.PingAfter, limit: full.PingTimeout, heard: now},
-		pending:   pending{what: settings, due: later(now, full.HeaderTimeout)},
+		pending:   pending{what: settings, since: now, due: later(now, full.HeaderTimeout)},
 	}
 	c.alarm.ring = c.tick
 	c.line = line{out: &c.out, window: initialWindow}
@@ -148,11 +150,20 @@ func (c *Conn) TakesConnect() bool {
 // Streams returns how many streams are open. It takes no lock.
 func (c *Conn) Streams() int { return int(c.streams.count.Load()) }
 
-// Idle returns since when there has been no stream; ok is false while there is one.
+// Idle returns since when there has been no stream; ok is false while there is one, or something is coming that may
+// begin one: see Begun.
 func (c *Conn) Idle() (since time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.idleSince, c.busy() == 0
+	return c.idleSince, c.busy() == 0 && c.pending.what == nothing
+}
+
+// Begun returns since when the rest is awaited of a head or another frame of which a part has come, or of what the
+// connection begins with; ok is false where nothing has begun, and while there is a stream.
+func (c *Conn) Begun() (since time.Duration, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending.since, c.busy() == 0 && c.pending.what != nothing
 }
 
 // Agreed is closed when the peer's first SETTINGS have come. Until then nobody knows how many streams it allows at

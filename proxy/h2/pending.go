@@ -8,8 +8,9 @@ import (
 
 // pending is what the peer has begun and has to complete in time. The mutex of the connection guards it.
 type pending struct {
-	what expectation
-	due  time.Duration // of settings and of a head
+	what  expectation
+	since time.Duration // when it began
+	due   time.Duration // of settings and of a head
 }
 
 // expectation is a kind of what is pending.

@@ -169,10 +169,13 @@ func (r *reader) expect() {
 	case r.block.id != 0 || len(rest) >= frameOverhead && frameType(rest[3]) == headersFrame:
 		if c.pending.what != aHead || r.awaited != r.blocks { // each head has its own time, also the next of the same stream
 			r.awaited = r.blocks
-			c.pending = pending{aHead, later(r.now, c.config.HeaderTimeout)}
+			c.pending = pending{aHead, r.now, later(r.now, c.config.HeaderTimeout)}
 			c.alarm.set(c.pending.due)
 		}
 	case len(rest) > 0:
+		if c.pending.what == nothing {
+			c.pending.since = r.now
+		}
 		c.pending.what = aFrame
 		c.alarm.set(later(r.now, c.config.StallTimeout))
 	default:

@@ -141,7 +141,7 @@ func (s *session) services() []string { return s.proxy.Policies().Names() }
 
 // listen opens the port of the proxy and that of the page.
 func (s *session) listen() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := proxy.Listen("127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (s *session) offerBases() error {
 	}
 	at := map[string]string{}
 	for _, service := range wanted {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := proxy.Listen("127.0.0.1:0")
 		if err != nil {
 			return err
 		}
