@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sort"
 	"time"
 
 	"github.com/abate-go/abate/policy/redelivery"
@@ -184,19 +185,19 @@ func (cs *consumers) behind(n uint32) {
 	cs.world.queue.Push(cs.world.now+int64(time.Second), n, kernel.Meta(evBehind, 0))
 }
 
-// dueIn is how many messages of a lane are due and not being delivered.
-func (cs *consumers) dueIn(l *lane) (n int64) {
-	count := func(mi uint32) {
-		if m := cs.messages.at(mi); m.due <= cs.world.now && !m.flying {
-			n++
-		}
-	}
-	for i := range l.log.count {
-		count(l.log.ring[(l.log.oldest+i)&uint32(len(l.log.ring)-1)])
-	}
+// dueIn is how many messages of a lane are due and not being delivered. All that come into a log wait for the same
+// time, so that they are due in their order, and there may be very many.
+func (cs *consumers) dueIn(l *lane) int64 {
+	n := int64(sort.Search(int(l.log.count), func(i int) bool {
+		return cs.messages.at(*l.log.at(l.log.oldest + uint32(i))).due > cs.world.now
+	}))
 	for seq := l.redelivery.First(); seq < l.pushed; seq++ {
-		if at := *l.at(seq); at > 0 {
-			count(at - 1)
+		at := *l.at(seq)
+		if at == 0 {
+			continue
+		}
+		if m := cs.messages.at(at - 1); m.due <= cs.world.now && !m.flying {
+			n++
 		}
 	}
 	return n
