@@ -164,7 +164,7 @@ func (cs *consumers) handOut(l *lane, mi uint32) {
 		t.deadline = now + int64(d)
 	}
 	t.trace = cs.rec.traces.root(cs.world.nodes[l.node].name)
-	cs.requests.advance(ti)
+	cs.requests.advance(ti, t)
 }
 
 // delivered goes on with a message whose delivery has ended.
