@@ -33,7 +33,9 @@ func (s *servers) chooseReady(n int32, ai uint32) int32 {
 }
 
 // lost draws whether an attempt on its way to a replica is lost, or its answer on the way back.
-func (s *servers) lost(i int32, ai uint32, way chance) bool { return s.replicas[i].loss > 0 && s.loses(i, ai, way) }
+func (s *servers) lost(i int32, ai uint32, way chance) bool {
+	return s.replicas[i].loss > 0 && s.loses(i, ai, way)
+}
 
 // loses is lost for a replica that loses some.
 func (s *servers) loses(i int32, ai uint32, way chance) bool {
