@@ -44,7 +44,7 @@ const (
 	mostEvents   = 400e6     // of all runs for one variant, about: minutes
 	freshSeeds   = 1_000_000 // how far the seeds of checks are from those of the search
 	tooManyLost  = 0.1       // of all requests: a change may not pass because fewer are answered
-	leastChecked = 40        // runs of a check
+	leastChecked = 35        // runs of a check
 	mostFresh    = 512
 )
 

@@ -70,17 +70,17 @@ func TestWhatAVerdictDoesNotCoverStandsBesideIt(t *testing.T) {
 		wants []string
 	}{
 		"a dead fleet that nobody asked about": {minority(`expect: ["goodput(after) > 80%"]`), []string{
-			"batch collapsed in 40 of 40 runs, and no expectation is about that: add collapse(batch) < 10%",
+			"batch collapsed in 35 of 35 runs, and no expectation is about that: add collapse(batch) < 10%",
 			"batch: only 74 of its requests a run show whether it collapses; with fewer than 100 that may be chance",
 			"shop in trouble: no fault reaches it or what it calls",
 			"how far the cliff is: the margin was not searched"}},
-		"one of two": {minority(`expect: ["collapse(shop) < 10%"]`), []string{"batch collapsed in 40 of 40 runs"}},
+		"one of two": {minority(`expect: ["collapse(shop) < 10%"]`), []string{"batch collapsed in 35 of 35 runs"}},
 		"a dead fleet whose good days are asked about": {hanging(200, "") +
 			`expect: ["goodput > 10%", "goodput(before) > 95%"]`,
-			[]string{"shop collapsed in 40 of 40 runs, and no expectation is about that: add collapse(shop) < 10%"}},
+			[]string{"shop collapsed in 35 of 35 runs, and no expectation is about that: add collapse(shop) < 10%"}},
 		"a dead fleet that may be half dead": {hanging(200, "") +
 			`expect: ["failures(after) < 99.99%", "goodput(during) < 90%"]`,
-			[]string{"shop collapsed in 40 of 40 runs, and no expectation is about that: add collapse(shop) < 10%"}},
+			[]string{"shop collapsed in 35 of 35 runs, and no expectation is about that: add collapse(shop) < 10%"}},
 		"a dead fleet that is expected to be": {hanging(200, "") + `expect: ["goodput(after) < 50%"]`,
 			[]string{"how far the cliff"}},
 		"it is asked about": {minority(`expect: ["collapse(batch) > 90%"]`), []string{"batch: only ",

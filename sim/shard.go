@@ -211,15 +211,11 @@ func Merge(ctx context.Context, s *scenario.Scenario, o Options, of int, all []S
 	return st.all(s, chosen)
 }
 
-// more is batch of the runs of a variant as it is, which shards may have made.
-func (st *study) more(s *scenario.Scenario, v *scenario.Variant, first, count int,
+// merged adds runs that shards have made to those of a variant, up to so many.
+func (st *study) merged(s *scenario.Scenario, v *scenario.Variant, list []outcome, upTo int,
 	look func(i int, r *engine.Record) outcome) ([]outcome, error) {
 	stored := st.stored[v.Name]
-	if stored == nil {
-		return st.batch(s, v, first, count, true, look)
-	}
-	var list []outcome
-	for run := first; run < first+count; run++ {
+	for run := len(list); run < upTo; run++ {
 		o := stored[run].outcome()
 		if run == 0 {
 			again, err := st.batch(s, v, 0, 1, true, look)

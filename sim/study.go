@@ -167,16 +167,23 @@ func (st *study) variant(s *scenario.Scenario, v *scenario.Variant) (*VariantRes
 	if len(expected) == 0 && !st.options.Exactly {
 		checkpoints = checkpoints[:1]
 	}
+	from, further := st.newLine(s, v, st.options.Runs, look), needed(expected, st.options.Runs)
+	defer from.close()
 	for _, upTo := range checkpoints {
-		more, err := st.more(s, v, len(all), upTo-len(all), look)
+		var err error
+		if st.stored[v.Name] != nil {
+			all, err = st.merged(s, v, all, upTo, look)
+		} else {
+			all, err = from.upTo(upTo, further)
+		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, more...)
 		if len(all) < upTo || decided(expected, all) && !st.options.Exactly {
 			break
 		}
 	}
+	from.close()
 	if len(all) == 0 {
 		return nil, nil
 	}

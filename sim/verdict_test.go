@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/expect"
 )
 
 // halves is a service that refuses connections for half of the run: of 100 requests, one per 100 ms, half are answered.
@@ -99,6 +100,19 @@ func TestRunsStopWhenEverythingIsDecided(t *testing.T) {
 	rare := study(t, read(t, halves, "expect: [goodput > 40% in 99% of runs]"), sim.Options{}).Variants[0]
 	if rare.Runs <= few.Runs {
 		t.Errorf("%d runs show 99%% of runs, %d show 90%%", rare.Runs, few.Runs)
+	}
+}
+
+// Runs after a checkpoint begin before it only if they are needed whatever it shows.
+func TestNoRunIsMadeThatAPassDoesNotNeed(t *testing.T) {
+	looks := expect.Checkpoints(400)
+	for share, least := range map[string]int{"60%": 6, "90%": 35} {
+		made, want := 0, looks[slices.IndexFunc(looks, func(n int) bool { return n >= least })]
+		r := study(t, read(t, halves, "expect: [goodput > 40% in "+share+" of runs]"), sim.Options{Runs: 400, Parallel: 8,
+			Progress: func(p sim.Progress) { made = p.Done }})
+		if runs := r.Variants[0].Runs; runs != want || made != want {
+			t.Errorf("%s: %d runs made, %d in the result; want %d", share, made, runs, want)
+		}
 	}
 }
 

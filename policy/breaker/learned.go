@@ -33,6 +33,7 @@ type learned struct {
 	patience  time.Duration // what attempts are given, smoothed; 0: nobody has said
 	recent    [16]uint8     // classes of the latest successes
 	at        int           // where the next one goes
+	top       int           // no class above it has a success
 }
 
 // class returns the class of a latency.
@@ -72,6 +73,7 @@ func (l *learned) succeeded(latency time.Duration) {
 	}
 	k := class(latency)
 	l.counts[k]++
+	l.top = max(l.top, k)
 	l.recent[l.at%len(l.recent)] = uint8(k)
 	l.at++
 	if l.successes++; l.successes+l.failures >= memory {
@@ -106,13 +108,16 @@ var beyondChance = [16]float32{6.91, 9.23, 11.23, 13.06, 14.79, 16.45, 18.06, 19
 // strained reports whether the dependency answers more slowly than it usually does: whether the latest successes, some
 // or all of those remembered one by one, have all taken surprisingly long.
 func (l *learned) strained() bool {
-	var later [classes + 1]float32 // how many have taken longer, and half of those as long
-	for i := classes - 1; i >= 0; i-- {
-		later[i] = later[i+1] + l.counts[i]
-	}
+	var later [classes]float32 // how many have taken as long or longer
+	known, all := l.top+1, float32(0)
 	sum := float32(0)
 	for n := range min(l.at, len(l.recent)) {
-		k := l.recent[(l.at-1-n)%len(l.recent)]
+		k := int(l.recent[(l.at-1-n)%len(l.recent)])
+		for known > k {
+			known--
+			all += l.counts[known]
+			later[known] = all
+		}
 		sum += float32(math.Log(float64((l.successes + 1) / (later[k] - l.counts[k]/2 + 0.5))))
 		if sum > beyondChance[n] {
 			return true
@@ -161,16 +166,20 @@ type doubts [classes]float32
 func (l *learned) surprises(d *doubts) {
 	all := l.successes + l.failures + 2
 	later := l.failures + 1
+	nats := float32(math.Log(float64(all / later)))
 	for i := classes - 1; i >= 0; i-- {
-		later += l.counts[i]
-		d[i] = float32(math.Log(float64(all / later)))
+		if n := l.counts[i]; n > 0 { // few classes have any, and a logarithm costs as much as all the rest
+			later += n
+			nats = float32(math.Log(float64(all / later)))
+		}
+		d[i] = nats
 	}
 }
 
 // surprise returns the surprise at one attempt that has had no success by an age.
 func (l *learned) surprise(age time.Duration) float32 {
 	later := l.failures + 1
-	for i := class(age); i < classes; i++ {
+	for i := class(age); i <= l.top; i++ {
 		later += l.counts[i]
 	}
 	return float32(math.Log(float64((l.successes + l.failures + 2) / later)))

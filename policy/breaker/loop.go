@@ -154,9 +154,9 @@ func (a *adaptive) snapshot(now time.Duration, s *Snapshot) {
 	if a.flights.out > 0 || s.State != Closed {
 		l.Silence = max(now-a.good, 0)
 	}
-	a.learned.surprises(&a.doubts)
 	l.Late = a.flights.began(math.MinInt64, now-l.Overdue)
 	if a.silent(now) {
+		a.learned.surprises(&a.doubts)
 		l.Surprise = float64(a.flights.sum(now, a.good, &a.doubts) + a.ended)
 	}
 	failed := a.learned.failures + a.learned.pending

@@ -44,9 +44,8 @@ func (cs *calls) reset() {
 }
 
 // begin begins a call of a request on an edge; which is its number among those that begin at once.
-func (cs *calls) begin(ti uint32, k int32, which int) {
+func (cs *calls) begin(ti uint32, t *task, k int32, which int) {
 	w, tr := cs.world, cs.traffic
-	t := tr.tasks.at(ti)
 	ci, c := tr.calls.get()
 	*c = call{} // in one step, without a copy
 	c.task, c.next, c.edge, c.inst, c.last, c.which, c.trace = ti, t.call, k, t.inst, TimedOut, uint8(which), t.trace
@@ -61,25 +60,23 @@ func (cs *calls) begin(ti uint32, k int32, which int) {
 		c.Caller |= core.Fresh
 	}
 	guard := cs.guards.of[t.inst][edge.slot]
-	cs.take(ci, guard.Begin(&c.Call, time.Duration(w.now), t.deadlineOf()))
+	cs.take(ci, c, guard.Begin(&c.Call, time.Duration(w.now), t.deadlineOf()))
 }
 
 // take carries out what a call says to do next.
-func (cs *calls) take(ci uint32, step core.Step) {
+func (cs *calls) take(ci uint32, c *call, step core.Step) {
 	w, tr := cs.world, cs.traffic
-	c := tr.calls.at(ci)
 	if step.Action == core.Await {
 		return
 	}
-	tr.calls.renew(ci)
-	generation := tr.calls.generation(ci)
+	generation := tr.calls.renew(ci)
 	if step.Action != core.Queue && step.Action != core.Queued && c.aside != 0 {
 		// it waits for nothing any more: whoever abandons it now takes nothing out of a queue
 		tr.aside(c).waiter = nil
 	}
 	switch step.Action {
 	case core.Attempt:
-		cs.send(ci, 0, int64(step.Until))
+		cs.send(ci, c, 0, int64(step.Until))
 		if w.edges[c.edge].hedges {
 			cs.armHedge(ci)
 		}
@@ -92,45 +89,46 @@ func (cs *calls) take(ci uint32, step core.Step) {
 			w.queue.Push(w.now, ci, kernel.Meta(evAdmitted, tr.calls.generation(ci)))
 		}}
 		tr.aside(c).waiter = waiter
-		cs.take(ci, c.Enqueue(time.Duration(w.now), waiter))
+		cs.take(ci, c, c.Enqueue(time.Duration(w.now), waiter))
 	case core.Queued:
 		if step.Until != core.NoDeadline {
 			w.queue.Push(int64(step.Until), ci, kernel.Meta(evLeaveQueue, generation))
 		}
 	case core.Finish:
-		cs.finish(ci, step.Err)
+		cs.finish(ci, c, step.Err)
 	}
 }
 
 // resume goes on with a call whose back-off is over.
 func (cs *calls) resume(ci uint32) {
-	cs.take(ci, cs.traffic.calls.at(ci).Resume(time.Duration(cs.world.now)))
+	c := cs.traffic.calls.at(ci)
+	cs.take(ci, c, c.Resume(time.Duration(cs.world.now)))
 }
 
 // admitted goes on with a call that has a permit of the guard's bulkhead.
 func (cs *calls) admitted(ci uint32) {
-	cs.take(ci, cs.traffic.calls.at(ci).Admitted(time.Duration(cs.world.now)))
+	c := cs.traffic.calls.at(ci)
+	cs.take(ci, c, c.Admitted(time.Duration(cs.world.now)))
 }
 
 // leaveQueue goes on with a call that has waited long enough for a permit.
 func (cs *calls) leaveQueue(ci uint32) {
 	c := cs.traffic.calls.at(ci)
-	cs.take(ci, c.LeaveQueue(time.Duration(cs.world.now), cs.traffic.aside(c).waiter, nil))
+	cs.take(ci, c, c.LeaveQueue(time.Duration(cs.world.now), cs.traffic.aside(c).waiter, nil))
 }
 
 // finish records how a call ended and goes on with its request.
-func (cs *calls) finish(ci uint32, err error) {
+func (cs *calls) finish(ci uint32, c *call, err error) {
 	w, tr := cs.world, cs.traffic
-	c := tr.calls.at(ci)
-	cs.drop(ci)
+	cs.drop(c)
 	edge := &w.edges[c.edge]
 	cs.tried = c.Attempts()
 	end := endOf(err, cs.tried, c.last)
 	cs.rec.edges[c.edge].Ends[end]++
 	cs.rec.traces.end(c.trace, c.span, end)
 	ti, k, which, last := c.task, c.edge, c.which, c.last
-	tr.unlink(ti, ci)
-	tr.putCall(ci)
+	tr.unlink(ti, ci, c)
+	tr.putCall(ci, c)
 	if (edge.orElse > 0 || edge.fills) && cs.goesOn(k, ti, which, end, last) {
 		return
 	}
@@ -138,9 +136,8 @@ func (cs *calls) finish(ci uint32, err error) {
 }
 
 // send puts a copy of an attempt in the air.
-func (cs *calls) send(ci uint32, copy int, until int64) {
+func (cs *calls) send(ci uint32, c *call, copy int, until int64) {
 	w, tr := cs.world, cs.traffic
-	c := tr.calls.at(ci)
 	edge := &w.edges[c.edge]
 	ai, a := tr.attempts.get()
 	*a = attempt{call: ci, until: until, copy: uint8(copy), number: uint16(min(c.Attempts(), math.MaxUint16))}
@@ -165,7 +162,7 @@ func (cs *calls) send(ci uint32, copy int, until int64) {
 		cs.connections.acquire(ai)
 		return
 	}
-	cs.connections.launch(ai, cs.connections.replicaOf(ai, edge), 0)
+	cs.connections.launch(ai, a, c, cs.connections.replicaOf(ai, edge), 0)
 }
 
 // armHedge schedules a further copy, if the guard wants one.
@@ -180,7 +177,7 @@ func (cs *calls) armHedge(ci uint32) {
 func (cs *calls) hedge(ci uint32) {
 	c := cs.traffic.calls.at(ci)
 	if n, until, ok := c.Hedge(time.Duration(cs.world.now)); ok {
-		cs.send(ci, n, int64(until))
+		cs.send(ci, c, n, int64(until))
 		cs.armHedge(ci)
 	}
 }
@@ -205,7 +202,7 @@ func (cs *calls) timeout(ai uint32) {
 		cs.servers.giveUp(a.task-1, ai)
 	}
 	cs.connections.dropDial(a)
-	cs.deliver(ai, TimedOut)
+	cs.deliver(ai, a, TimedOut)
 }
 
 // answer sends the answer of a replica on its way to the caller. Without a way it arrives at once.
@@ -220,13 +217,12 @@ func (cs *calls) answer(ai uint32, end EndKind) {
 		cs.traffic.replyIn(ai, end, delay)
 		return
 	}
-	cs.deliver(ai, end)
+	cs.deliver(ai, a, end)
 }
 
 // deliver gives a call what an attempt came to.
-func (cs *calls) deliver(ai uint32, end EndKind) {
+func (cs *calls) deliver(ai uint32, a *attempt, end EndKind) {
 	w, tr := cs.world, cs.traffic
-	a := tr.attempts.at(ai)
 	if a.dial != 0 {
 		cs.connections.dialed(a, end)
 		return
@@ -253,12 +249,11 @@ func (cs *calls) deliver(ai uint32, end EndKind) {
 	}
 	cs.release(a, end, outcome.Class)
 	tr.attempts.put(ai)
-	cs.take(ci, c.AttemptDone(time.Duration(w.now), copy, outcome))
+	cs.take(ci, c, c.AttemptDone(time.Duration(w.now), copy, outcome))
 }
 
 // drop gives up the copies that are in the air when a call ends: another one has decided it.
-func (cs *calls) drop(ci uint32) {
-	c := cs.traffic.calls.at(ci)
+func (cs *calls) drop(c *call) {
 	if c.sent == 0 && c.aside == 0 {
 		return
 	}
@@ -311,7 +306,7 @@ func (cs *calls) abandon(t *task) {
 	for t.call != 0 {
 		ci := t.call - 1
 		c := cs.traffic.calls.at(ci)
-		cs.drop(ci)
+		cs.drop(c)
 		if c.aside != 0 { // it may be waiting in the guard's bulkhead, or for its circuit
 			if beside := cs.traffic.aside(c); beside.waiter != nil {
 				c.LeaveQueue(time.Duration(cs.world.now), beside.waiter, context.Canceled)
@@ -324,6 +319,6 @@ func (cs *calls) abandon(t *task) {
 			cs.fetched(place{c.task, c.which}, false)
 		}
 		t.call = c.next
-		cs.traffic.putCall(ci)
+		cs.traffic.putCall(ci, c)
 	}
 }

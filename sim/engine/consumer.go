@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sort"
 	"time"
 
 	"github.com/abate-go/abate/policy/redelivery"
@@ -53,7 +54,6 @@ type message struct {
 	window   Window
 	poison   bool
 	flooded  bool // it was forwarded last because of a flood of dead letters
-	flying   bool // it is being delivered
 }
 
 // build lays out the groups and their partitions.
@@ -184,22 +184,19 @@ func (cs *consumers) behind(n uint32) {
 	cs.world.queue.Push(cs.world.now+int64(time.Second), n, kernel.Meta(evBehind, 0))
 }
 
-// dueIn is how many messages of a lane are due and not being delivered.
-func (cs *consumers) dueIn(l *lane) (n int64) {
-	count := func(mi uint32) {
-		if m := cs.messages.at(mi); m.due <= cs.world.now && !m.flying {
-			n++
-		}
-	}
-	for i := range l.log.count {
-		count(l.log.ring[(l.log.oldest+i)&uint32(len(l.log.ring)-1)])
-	}
-	for seq := l.redelivery.First(); seq < l.pushed; seq++ {
-		if at := *l.at(seq); at > 0 {
-			count(at - 1)
-		}
-	}
-	return n
+// dueIn is how many messages of a lane are due and not being delivered. All that come into a lane wait for the same
+// time, so that they are due in their order, and what is not due has not been delivered: so they are counted without a
+// look at each, of which there may be very many.
+func (cs *consumers) dueIn(l *lane) int64 {
+	late := func(mi uint32) bool { return cs.messages.at(mi).due > cs.world.now }
+	log := sort.Search(int(l.log.count), func(i int) bool { return late(*l.log.at(l.log.oldest + uint32(i))) })
+	first := l.redelivery.First()
+	read := sort.Search(int(l.pushed-first), func(i int) bool {
+		at := *l.at(first + uint64(i))
+		return at > 0 && late(at-1)
+	})
+	early := int(l.pushed-first) - read
+	return int64(log + int(l.unfinished-l.flying) - early)
 }
 
 // done ends a message: it was handled, or is a dead letter.

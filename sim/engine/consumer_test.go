@@ -209,6 +209,25 @@ func TestConsumersAreTheSameWithTheSameSeed(t *testing.T) {
 	}
 }
 
+// What is due is known without a look at each message.
+func TestDueMessagesAreCountedAsTheyAre(t *testing.T) {
+	for _, policy := range []string{reckless, tiers, tiers[:len(tiers)-1] + ", order: park-key}"} {
+		s := read(
+			t, consuming(policy, "partitions: 4, keys: 50, poison: 0.5%", "workers: 3, serviceTime: exponential 20ms", refusing))
+		e, err := engine.New(s, &s.Variants[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		off, most, err := e.DueOff(7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off > 0 || most < 20 {
+			t.Errorf("%s: off by %d, with at most %d due in a partition; want none, of 20 and more", policy, off, most)
+		}
+	}
+}
+
 // A circuit that looks often whether the service is back does so with messages, and none of them pays for it.
 func TestProbesOfAnOpenCircuitCountAgainstNoMessage(t *testing.T) {
 	eager := tiers + ", circuitBreaker: {waitDurationInOpenState: 100ms, maxWaitDurationInOpenState: 100ms}"

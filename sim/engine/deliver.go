@@ -15,6 +15,8 @@ type lane struct {
 	log        line     // messages
 	ring       []uint32 // messages + 1 that were read, by number; 0 once finished. Its length is a power of two
 	pushed     uint64
+	unfinished int32 // of those in the ring
+	flying     int32 // of those: being delivered
 	wakeAt     int64 // never: nothing is scheduled
 	wakes      uint32
 	node       int32
@@ -103,11 +105,13 @@ func (cs *consumers) read(g *group, l *lane) {
 	m.seq = l.redelivery.Push(item)
 	*l.at(m.seq) = mi + 1
 	l.pushed = m.seq + 1
+	l.unfinished++
 }
 
 // unread ends a message's stay in its lane: it was handled, or another topic has acknowledged it.
 func (cs *consumers) unread(l *lane, seq uint64) {
 	*l.at(seq) = 0
+	l.unfinished--
 	l.redelivery.Finish(seq)
 }
 
@@ -150,7 +154,7 @@ func (cs *consumers) mayStart(g *group, l *lane) time.Duration {
 // handOut gives a message to the handler of the instance that owns its partition.
 func (cs *consumers) handOut(l *lane, mi uint32) {
 	m := cs.messages.at(mi)
-	m.flying = true
+	l.flying++
 	now, bin, window := cs.world.now, cs.rec.bin, cs.rec.window
 	topic := cs.rec.record.Fleets[l.node].Topic
 	topic.Deliveries[bin]++
@@ -164,7 +168,7 @@ func (cs *consumers) handOut(l *lane, mi uint32) {
 		t.deadline = now + int64(d)
 	}
 	t.trace = cs.rec.traces.root(cs.world.nodes[l.node].name)
-	cs.requests.advance(ti)
+	cs.requests.advance(ti, t)
 }
 
 // delivered goes on with a message whose delivery has ended.
@@ -175,9 +179,9 @@ func (cs *consumers) delivered(ti uint32, end EndKind) {
 	cs.traffic.tasks.put(ti)
 	n := cs.world.instances[inst].node
 	g, m := cs.groups[n], cs.messages.at(mi)
-	m.flying = false
 	li := m.lane
 	l := &cs.lanes[li]
+	l.flying--
 	if g.plan != nil {
 		number := inst - cs.world.nodes[n].first
 		g.paces[number].Done(time.Duration(cs.world.now), cs.calls.tried, end == Answered)

@@ -150,15 +150,15 @@ func (cs *connections) shakeHands(ai uint32) {
 	*t = task{inst: a.replica, attempt: ai, generation: cs.traffic.attempts.generation(ai), since: cs.world.now,
 		trace: c.trace, connect: true}
 	a.task = ti + 1
-	cs.travel(ti, edge, c.inst, 0)
+	cs.travel(ti, t, edge, c.inst, 0)
 }
 
 // travel takes a request over the network to its replica.
-func (cs *connections) travel(ti uint32, edge *edge, caller int32, delay int64) {
+func (cs *connections) travel(ti uint32, t *task, edge *edge, caller int32, delay int64) {
 	w := cs.world
-	if delay += w.way(edge, caller, cs.traffic.tasks.at(ti).inst); delay > 0 {
+	if delay += w.way(edge, caller, t.inst); delay > 0 {
 		w.queue.Push(w.now+delay, ti, kernel.Meta(evReach, cs.traffic.tasks.generation(ti)))
 		return
 	}
-	cs.servers.reach(ti)
+	cs.servers.reach(ti, t)
 }

@@ -133,7 +133,7 @@ func (e *Engine) play(stop, over func() bool) bool {
 	const often = 1 << 16 // a multiple of glance
 	for {
 		event, ok := w.queue.Pop()
-		if !ok || event.At > last || event.At >= w.end && e.traffic.pending == 0 {
+		if !ok || event.At >= w.end && (event.At > last || e.traffic.pending == 0) {
 			break
 		}
 		for event.At >= e.rec.tickAt {
@@ -164,7 +164,7 @@ func (e *Engine) handle(event kernel.Event) {
 		e.fleets.user(i, generation)
 	case evReach:
 		if e.traffic.tasks.is(i, generation) {
-			e.servers.reach(i)
+			e.servers.reach(i, e.traffic.tasks.at(i))
 		}
 	case evWorkDone:
 		if e.traffic.tasks.is(i, generation) {
@@ -172,7 +172,8 @@ func (e *Engine) handle(event kernel.Event) {
 		}
 	case evReply:
 		if e.traffic.attempts.is(i, generation) {
-			e.calls.deliver(i, e.traffic.attempts.at(i).answer)
+			a := e.traffic.attempts.at(i)
+			e.calls.deliver(i, a, a.answer)
 		}
 	case evTimeout:
 		if e.traffic.attempts.is(i, generation) {

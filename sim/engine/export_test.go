@@ -68,3 +68,35 @@ func (h *Herd) Room() int { return int(h.h.fresh) }
 
 // Empty makes all of them free.
 func (h *Herd) Empty() { h.h = h.h.emptied() }
+
+// DueOff makes a run, and returns by how many messages at most the count of those that are due and not being delivered
+// was off in any lane, and how many were the most in one.
+func (e *Engine) DueOff(seed uint64) (off, most int64, err error) {
+	if err := e.reset(seed, false); err != nil {
+		return 0, 0, err
+	}
+	e.begin()
+	cs, events := &e.consumers, 0
+	e.play(nil, func() bool {
+		if events++; events%37 != 0 {
+			return false
+		}
+		due := make([]int64, len(cs.lanes))
+		cs.messages.each(func(_ uint32, m *message) {
+			if m.due <= cs.world.now {
+				due[m.lane]++
+			}
+		})
+		e.traffic.tasks.each(func(_ uint32, t *task) {
+			if t.root {
+				due[cs.messages.at(t.user-1).lane]--
+			}
+		})
+		for i, want := range due {
+			got := cs.dueIn(&cs.lanes[i])
+			off, most = max(off, got-want, want-got), max(most, want)
+		}
+		return false
+	})
+	return off, most, nil
+}

@@ -31,12 +31,15 @@ var failures = [EndKinds]struct {
 
 // served is what an answer says to a gate about the service behind it. That its time was up when its turn came, the
 // service answers as a gateway does whose time is up.
-func served(end EndKind) abate.Class {
-	if end == TimedOut {
-		end = Expired
+func served(end EndKind) abate.Class { return servedAs[end] }
+
+var servedAs = func() (all [EndKinds]abate.Class) {
+	for end := range EndKinds {
+		all[end] = hops.ServedClass(failures[end].status)
 	}
-	return hops.ServedClass(failures[end].status)
-}
+	all[TimedOut] = all[Expired]
+	return all
+}()
 
 // errNoConnection is what an attempt gets that the guard for connections refused one.
 var errNoConnection = errors.New("no connection: refused by the policy for connections")

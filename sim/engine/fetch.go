@@ -23,7 +23,7 @@ func (cs *calls) goesOn(k int32, ti uint32, which uint8, end, last EndKind) bool
 	switch {
 	case more && end == missed && cs.park(k, at):
 	case more:
-		cs.begin(ti, next, int(which))
+		cs.begin(ti, cs.traffic.tasks.at(ti), next, int(which))
 	case edge.fills:
 		cs.fetched(at, end == Answered)
 	}
@@ -93,7 +93,7 @@ func (cs *calls) unparked(pi uint32) {
 	case !there:
 	case p.turn:
 		next, _ := cs.world.insteadOf(edge, missed)
-		cs.begin(p.task, next, int(p.which))
+		cs.begin(p.task, cs.traffic.tasks.at(p.task), next, int(p.which))
 	default:
 		delete(cs.caches.wants, at)
 		end := TimedOut

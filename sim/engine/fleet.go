@@ -190,14 +190,14 @@ func (fs *fleets) request(n int, i int32, user uint32) {
 		t.trace = fs.rec.traces.root(node.name)
 	}
 	if f.shed > 0 && f.sheds.Float64() < f.shed {
-		fs.ended(ti, Shed)
+		fs.ended(ti, t, Shed)
 		return
 	}
 	if fs.schedules[i].down > 0 { // the program that would send it is not there
-		fs.ended(ti, RefusedConnection)
+		fs.ended(ti, t, RefusedConnection)
 		return
 	}
-	fs.requests.advance(ti)
+	fs.requests.advance(ti, t)
 }
 
 // serves notes an answer after the trouble: the first one of the last instance is when all of them serve again.
@@ -212,9 +212,8 @@ func (fs *fleets) serves(n int, i int32) {
 }
 
 // ended records the end of a fleet's request. The user who waited for it begins to think.
-func (fs *fleets) ended(ti uint32, end EndKind) {
+func (fs *fleets) ended(ti uint32, t *task, end EndKind) {
 	w := fs.world
-	t := fs.traffic.tasks.at(ti)
 	n := int(w.instances[t.inst].node)
 	if w.nodes[n].consumes {
 		fs.consumers.delivered(ti, end)

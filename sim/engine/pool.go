@@ -104,7 +104,7 @@ func (cs *connections) acquire(ai uint32) {
 		p.idle = slices.Delete(p.idle, i, i+1)
 		if cs.servers.replicas[c.replica].connEpoch == c.epoch {
 			a.pooled, a.epoch = holdsConnection, c.epoch
-			cs.launch(ai, c.replica, 0)
+			cs.launch(ai, a, cs.traffic.calls.at(a.call), c.replica, 0)
 			return
 		}
 		p.open-- // the replica closed it when it was restarted
@@ -159,7 +159,8 @@ func (cs *connections) connectionOpen(ai uint32) {
 	a := cs.traffic.attempts.at(ai)
 	a.pooled, a.epoch = holdsConnection, cs.servers.replicas[a.replica].connEpoch
 	// The answer to the handshake comes back before the request is sent.
-	cs.launch(ai, a.replica, cs.traffic.latency(cs.traffic.calls.at(a.call), a.replica))
+	c := cs.traffic.calls.at(a.call)
+	cs.launch(ai, a, c, a.replica, cs.traffic.latency(c, a.replica))
 }
 
 // release gives back what an attempt has of a connection, at its end.
@@ -215,11 +216,9 @@ func (cs *connections) nextForConnection(p *pool) {
 }
 
 // launch sends an attempt to a replica, after a wait.
-func (cs *connections) launch(ai uint32, replica int32, delay int64) {
+func (cs *connections) launch(ai uint32, a *attempt, c *call, replica int32, delay int64) {
 	w, tr := cs.world, cs.traffic
-	a := tr.attempts.at(ai)
 	a.replica = replica
-	c := tr.calls.at(a.call)
 	if cs.servers.lost(replica, ai, ofWay) {
 		return
 	}
@@ -247,5 +246,5 @@ func (cs *connections) launch(ai uint32, replica int32, delay int64) {
 	if edge.gated {
 		cs.servers.gates.address(ti, edge, c.inst, int(a.number))
 	}
-	cs.travel(ti, edge, c.inst, delay)
+	cs.travel(ti, t, edge, c.inst, delay)
 }

@@ -32,6 +32,16 @@ func (s *servers) chooseReady(n int32, ai uint32) int32 {
 	return list[random.IntN(len(list))]
 }
 
+// lost draws whether an attempt on its way to a replica is lost, or its answer on the way back.
+func (s *servers) lost(i int32, ai uint32, way chance) bool {
+	return s.replicas[i].loss > 0 && s.loses(i, ai, way)
+}
+
+// loses is lost for a replica that loses some.
+func (s *servers) loses(i int32, ai uint32, way chance) bool {
+	return s.traffic.chanceOfAttempt(ai, way, &s.world.instances[i].stream).Float64() < s.replicas[i].loss
+}
+
 // overloads ends a replica that has more requests than it can keep, as soon as this moment is over.
 func (s *servers) overloads(i int32) {
 	r := &s.replicas[i]

@@ -22,7 +22,7 @@ type servers struct {
 	watched, highest int32     // + 1: the node whose longest queue is looked for, and how long that was
 
 	// begin goes on with a request that has just got its worker. It belongs to those who know what requests need.
-	begin func(ti uint32)
+	begin func(ti uint32, t *task)
 }
 
 // spread is what stands between callers and the replicas of a service, and knows nothing of what becomes of attempts: a
@@ -84,15 +84,8 @@ func (s *servers) choose(n int32, ai uint32) int32 {
 	return node.first + int32(random.IntN(int(node.count)))
 }
 
-// lost draws whether an attempt on its way to a replica is lost, or its answer on the way back.
-func (s *servers) lost(i int32, ai uint32, way chance) bool {
-	r := &s.replicas[i]
-	return r.loss > 0 && s.traffic.chanceOfAttempt(ai, way, &s.world.instances[i].stream).Float64() < r.loss
-}
-
 // reach is a request's arrival at its replica.
-func (s *servers) reach(ti uint32) {
-	t := s.traffic.tasks.at(ti)
+func (s *servers) reach(ti uint32, t *task) {
 	r := &s.replicas[t.inst]
 	switch {
 	case r.refuse > 0:
@@ -105,7 +98,7 @@ func (s *servers) reach(ti uint32) {
 		v, end := s.gates.knock(ti)
 		s.heed(ti, v, end)
 	default:
-		s.pass(ti)
+		s.pass(ti, t)
 	}
 }
 
@@ -123,25 +116,24 @@ func (s *servers) limitMoves(i uint32, tooLate bool) {
 func (s *servers) heed(ti uint32, v verdict, end EndKind) {
 	switch v {
 	case mayEnter:
-		s.pass(ti)
+		s.pass(ti, s.traffic.tasks.at(ti))
 	case isRefused:
 		s.refuse(ti, end)
 	}
 }
 
 // pass hands a request to the service itself.
-func (s *servers) pass(ti uint32) {
-	if s.replicas[s.traffic.tasks.at(ti).inst].fail > 0 {
+func (s *servers) pass(ti uint32, t *task) {
+	if s.replicas[t.inst].fail > 0 {
 		s.refuse(ti, QueueFull)
 		return
 	}
-	s.enter(ti)
+	s.enter(ti, t)
 }
 
 // enter gives a request a worker, or a place in the queue.
-func (s *servers) enter(ti uint32) {
+func (s *servers) enter(ti uint32, t *task) {
 	w := s.world
-	t := s.traffic.tasks.at(ti)
 	r := &s.replicas[t.inst]
 	node := &w.nodes[r.node]
 	if w.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival {
@@ -153,7 +145,7 @@ func (s *servers) enter(ti uint32) {
 		s.overloads(t.inst)
 	}
 	if r.free() {
-		s.takeUp(ti)
+		s.takeUp(ti, t)
 		return
 	}
 	if node.limit >= 0 && r.waiting >= node.limit {
@@ -183,7 +175,7 @@ func (s *servers) refuse(ti uint32, end EndKind) {
 		record.Unopened[s.rec.bin]++
 	}
 	attempt, generation := t.attempt, t.generation
-	s.traffic.report(ti, end)
+	s.traffic.report(ti, t, end)
 	s.gates.leave(t, served(end))
 	s.traffic.tasks.put(ti)
 	if s.traffic.attempts.is(attempt, generation) {
@@ -202,8 +194,7 @@ func (s *servers) vanish(ti uint32) {
 }
 
 // takeUp gives a request a worker.
-func (s *servers) takeUp(ti uint32) {
-	t := s.traffic.tasks.at(ti)
+func (s *servers) takeUp(ti uint32, t *task) {
 	r, now := &s.replicas[t.inst], s.world.now
 	n := r.node
 	s.rec.waited(n, now-t.since)
@@ -215,7 +206,7 @@ func (s *servers) takeUp(ti uint32) {
 	r.busy++
 	// What ends in this very moment is answered by an event: its caller may be in the middle of something.
 	s.taking++
-	s.begin(ti)
+	s.begin(ti, t)
 	s.taking--
 }
 
@@ -231,7 +222,7 @@ func (s *servers) startNext(i int32) {
 		if !ok {
 			break
 		}
-		s.takeUp(ti)
+		s.takeUp(ti, s.traffic.tasks.at(ti))
 	}
 	r.taking = false
 }
@@ -276,9 +267,8 @@ func (s *servers) nextInLine(i int32) (uint32, bool) {
 }
 
 // work begins a service's own part of a request.
-func (s *servers) work(ti uint32) {
+func (s *servers) work(ti uint32, t *task) {
 	w := s.world
-	t := s.traffic.tasks.at(ti)
 	r, inst := &s.replicas[t.inst], &w.instances[t.inst]
 	service := w.nodes[inst.node].service
 	took, onArrival := t.drawn, w.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival
@@ -302,8 +292,7 @@ func (s *servers) work(ti uint32) {
 }
 
 // workDone returns what a service's own work came to.
-func (s *servers) workDone(ti uint32) EndKind {
-	t := s.traffic.tasks.at(ti)
+func (s *servers) workDone(t *task) EndKind {
 	r := &s.replicas[t.inst]
 	service := s.world.nodes[r.node].service
 	if service.OptimisticLock {
@@ -322,8 +311,7 @@ func (s *servers) workDone(ti uint32) EndKind {
 }
 
 // served gives a worker back and records what its work was good for.
-func (s *servers) served(ti uint32, end EndKind) {
-	t := s.traffic.tasks.at(ti)
+func (s *servers) served(t *task, end EndKind) {
 	if t.stage != working {
 		return
 	}
@@ -340,11 +328,10 @@ func (s *servers) served(ti uint32, end EndKind) {
 }
 
 // finish ends a request at its replica, whose answer the caller of finish sends.
-func (s *servers) finish(ti uint32, end EndKind) {
-	t := s.traffic.tasks.at(ti)
-	s.served(ti, end)
+func (s *servers) finish(ti uint32, t *task, end EndKind) {
+	s.served(t, end)
 	inst := t.inst
-	s.traffic.report(ti, end)
+	s.traffic.report(ti, t, end)
 	s.gates.leave(t, served(end))
 	s.traffic.tasks.put(ti)
 	s.startNext(inst)
@@ -367,7 +354,7 @@ func (s *servers) withdraw(ti uint32) bool {
 func (s *servers) drop(ti uint32) {
 	t := s.traffic.tasks.at(ti)
 	inst := t.inst
-	s.served(ti, TimedOut)
+	s.served(t, TimedOut)
 	s.gates.leave(t, abate.Ignored)
 	s.traffic.tasks.put(ti)
 	s.startNext(inst)
@@ -383,7 +370,7 @@ func (s *servers) lose(ti uint32) {
 	t := s.traffic.tasks.at(ti)
 	r := &s.replicas[t.inst]
 	attempt, generation := t.attempt, t.generation
-	s.served(ti, Reset)
+	s.served(t, Reset)
 	s.gates.leave(t, abate.Ignored)
 	if t.stage == queued {
 		t.stage = dead

@@ -55,8 +55,12 @@ func (s *slab[T]) put(i uint32) {
 	s.free = append(s.free, i)
 }
 
-// renew makes events for the entity that are still on their way do nothing.
-func (s *slab[T]) renew(i uint32) { s.generations[i] += 2 }
+// renew makes events for the entity that are still on their way do nothing, and returns what new ones carry.
+func (s *slab[T]) renew(i uint32) uint32 {
+	g := &s.generations[i]
+	*g += 2
+	return *g & generationMask
+}
 
 // each visits all entities in use, by index. A visit may put the entity back.
 func (s *slab[T]) each(visit func(i uint32, value *T)) {

@@ -148,8 +148,8 @@ func (tr *traffic) copyOf(c *call, copy int) *uint32 {
 }
 
 // putCall gives a call back that has ended.
-func (tr *traffic) putCall(ci uint32) {
-	if c := tr.calls.at(ci); c.aside != 0 {
+func (tr *traffic) putCall(ci uint32, c *call) {
+	if c.aside != 0 {
 		tr.asides.at(c.aside - 1).waiter = nil
 		tr.asides.put(c.aside - 1)
 	}
@@ -160,12 +160,12 @@ func (tr *traffic) putCall(ci uint32) {
 func (tr *traffic) awaited(t *task) bool { return tr.attempts.is(t.attempt, t.generation) }
 
 // unlink takes a call off its request's list.
-func (tr *traffic) unlink(ti, ci uint32) {
+func (tr *traffic) unlink(ti, ci uint32, c *call) {
 	at := &tr.tasks.at(ti).call
 	for *at != ci+1 {
 		at = &tr.calls.at(*at - 1).next
 	}
-	*at = tr.calls.at(ci).next
+	*at = c.next
 }
 
 // latency draws the time that something takes on the network between the caller of a call and a replica of the callee.

@@ -37,8 +37,7 @@ func (a *attempt) delegate(c *core.Call) {
 
 // report writes on an answer what became of the request's call tree. It has to be called while the request is still
 // there, and before its gate hears of the end, for what the gate then says of failures is about this hop alone.
-func (tr *traffic) report(ti uint32, end EndKind) {
-	t := tr.tasks.at(ti)
+func (tr *traffic) report(ti uint32, t *task, end EndKind) {
 	if !t.tree || !says[end] || !tr.awaited(t) {
 		return
 	}

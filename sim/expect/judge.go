@@ -124,26 +124,26 @@ func RunsNeeded(e Expectation) int {
 	return 0
 }
 
-// looks are the first numbers of runs after which to judge. 40 and 400 are the first round numbers that can show 90%
-// and 99%.
-var looks = []int{8, 16, 32, 40, 64, 128, 256, 400, 512, 1000}
+// looks are the first numbers of runs after which to judge. 35 is the first that can show 90%, the share of most
+// expectations, and 400 the first round one that can show 99%.
+var looks = []int{8, 16, 35, 64, 128, 256, 400, 512, 1000}
 
-// Checkpoints returns the numbers of runs after which to judge and perhaps stop: 8, 16, 32, 40, 64, 128, 256, 400,
-// 512, 1000, 2000 and so on, doubled, and most itself last; nothing for most <= 0.
+// Checkpoints returns the numbers of runs after which to judge and perhaps stop: 8, 16, 35, 64, 128, 256, 400, 512,
+// 1000, 2000 and so on, doubled, and most itself last; nothing for most <= 0.
 //
 // Every look is another chance to err. A 95% interval errs about 2.5% to each side when it is looked at once; stopped
 // at the first checkpoint up to 1000 that decides, it errs more. The worst case is a true share exactly at the
 // threshold (computed, not sampled; a test holds these numbers):
 //
 //	threshold   wrong PASS   wrong FAIL   looking after every run
-//	50%         14.5%        14.5%        26% and 26%
-//	90%          8.2%        17.3%        15% and 35%
-//	95%          5.0%        17.5%        12% and 36%
-//	99%          2.5%        23.7%         5% and 31%
+//	50%         14.1%        14.1%        26% and 26%
+//	90%          9.0%        17.5%        15% and 35%
+//	95%          5.0%        16.9%        12% and 36%
+//	99%          2.5%        23.3%         5% and 31%
 //
-// It falls off quickly: a true share of 80% or 95% is taken for the wrong side of 90% in 0.01% and 1.1% of cases. Most
+// It falls off quickly: a true share of 80% or 95% is taken for the wrong side of 90% in 0.04% and 1.1% of cases. Most
 // wrong FAILs come from one or two bad runs among the first 16. Whoever leaves out the checkpoints before [RunsNeeded]
-// has 12% (threshold 90%), 9% (95%) and 7% (99%) of them, and slower FAILs. Looks after 1000 runs add to all of this.
+// has 13% (threshold 90%), 9% (95%) and 7% (99%) of them, and slower FAILs. Looks after 1000 runs add to all of this.
 func Checkpoints(most int) []int {
 	var points []int
 	for i := 0; ; i++ {

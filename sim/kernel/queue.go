@@ -103,9 +103,16 @@ func (q *Queue) insert(e Event) {
 			return
 		}
 	}
+	const stride = 8
 	i := q.last
-	for ; i > q.first && q.ready[i-1].At > e.At; i-- {
-		q.ready[i] = q.ready[i-1]
+	for i-q.first >= stride && q.ready[i-stride].At > e.At {
+		i -= stride
+	}
+	for i > q.first && q.ready[i-1].At > e.At {
+		i--
+	}
+	if i < q.last {
+		copy(q.ready[i+1:q.last+1], q.ready[i:q.last])
 	}
 	q.ready[i] = e
 	q.last++
@@ -136,15 +143,18 @@ func (q *Queue) makeRoom() {
 // Pop removes the earliest event and returns it; ok is false when there is none.
 func (q *Queue) Pop() (e Event, ok bool) {
 	if q.first == q.last {
-		q.refill()
+		if q.refill(); q.first == q.last {
+			if q.lanePending > 0 {
+				return q.popLane(), true
+			}
+			return Event{}, false
+		}
 	}
-	if q.lanePending > 0 && q.laneNext() {
+	next := &q.ready[uint(q.first)%readyEvents]
+	if q.lanePending > 0 && (q.laneAt < next.At || q.laneAt == next.At && q.LanesFirst) {
 		return q.popLane(), true
 	}
-	if q.first == q.last {
-		return Event{}, false
-	}
-	e = q.ready[q.first%readyEvents]
+	e = *next
 	q.first++
 	q.pending--
 	q.now = e.At
@@ -159,15 +169,6 @@ func (q *Queue) Coming(n int) (run, lane []Event) {
 		lane = q.lanes[q.nextLane].events.first()
 	}
 	return run[:min(n, len(run))], lane[:min(n, len(lane))]
-}
-
-// laneNext reports whether the first event of the lanes comes before the run.
-func (q *Queue) laneNext() bool {
-	if q.first == q.last {
-		return true
-	}
-	at := q.ready[q.first%readyEvents].At
-	return q.laneAt < at || q.laneAt == at && q.LanesFirst
 }
 
 // Reset empties the queue, forgets its lanes and goes back to time 0. It keeps the

@@ -9,6 +9,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/needs"
+	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/expect"
 )
 
@@ -30,6 +31,7 @@ func TestPodsAreGuardedByTheConnectionPolicy(t *testing.T) {
 // 1,000 workers that try again 100 ms after a refusal, which takes 0.2 ms to come back, are 1,000 / 0.1002 attempts a
 // second once all of them have failed, which is so 1.5 s after the server has gone.
 func TestPodsKnockTenThousandTimesASecond(t *testing.T) {
+	t.Parallel()
 	s := load(t, "pods-reconnect.yaml")
 	var rates []float64
 	for _, seed := range seeds(20) {
@@ -43,23 +45,25 @@ func TestPodsKnockTenThousandTimesASecond(t *testing.T) {
 // and everybody served 5 s after the server is up. It holds in every run, and the server never has more than it takes.
 func TestGuardedPodsComeBackGently(t *testing.T) {
 	needs.Whole(t)
+	t.Parallel()
 	s := load(t, "pods-reconnect.yaml")
 	for _, seed := range seeds(20) {
-		value := func(variant, measure, subject string) float64 {
-			return run(t, s, variant, seed).Value(&expect.Expectation{Measure: measure, Subject: subject})
+		without, with := run(t, s, "unguarded", seed), run(t, s, "guarded", seed)
+		value := func(r *engine.Record, measure, subject string) float64 {
+			return r.Value(&expect.Expectation{Measure: measure, Subject: subject})
 		}
-		if naive, guarded := value("unguarded", "connectPeak", "postgres"),
-			value("guarded", "connectPeak", "postgres"); guarded > 0.1*naive {
+		if naive, guarded := value(without, "connectPeak", "postgres"),
+			value(with, "connectPeak", "postgres"); guarded > 0.1*naive {
 			t.Errorf("seed %d: at most %v attempts to connect in 100 ms, unguarded %v", seed, guarded, naive)
 		}
-		if naive, guarded := value("unguarded", "unopened", "postgres"),
-			value("guarded", "unopened", "postgres"); guarded > 0.05*naive {
+		if naive, guarded := value(without, "unopened", "postgres"),
+			value(with, "unopened", "postgres"); guarded > 0.05*naive {
 			t.Errorf("seed %d: %v refused connections, unguarded %v", seed, guarded, naive)
 		}
-		if serving := value("guarded", "serving", "pods"); !(serving <= 5) {
+		if serving := value(with, "serving", "pods"); !(serving <= 5) {
 			t.Errorf("seed %d: all pods serve after %v s", seed, serving)
 		}
-		if most := value("guarded", "connections", "postgres"); most > 97 {
+		if most := value(with, "connections", "postgres"); most > 97 {
 			t.Errorf("seed %d: %v connections", seed, most)
 		}
 	}

@@ -140,6 +140,7 @@ func TestThousandClientsSendAsManyAttemptsAsThereAre(t *testing.T) {
 // delays at the longest one there; Abate draws below it, so that its end comes earlier.
 func TestJitterKindsNeedAsManyAttemptsAsPublished(t *testing.T) {
 	needs.Whole(t)
+	t.Parallel()
 	const published = 2000
 	for _, c := range []struct {
 		variant               string
@@ -183,6 +184,7 @@ func TestPodsAreRefusedNineHundredConnections(t *testing.T) {
 // 200 threads, 30 % of requests hold one for 10 s and the others for 0.1 s: 200 / (0.3·10 + 0.7·0.1) = 65.15
 // requests/s.
 func TestGatewayHasACeiling(t *testing.T) {
+	t.Parallel()
 	s := load(t, "gateway-slowdown.yaml")
 	s.Faults = s.Faults[:1]
 	s.Duration = 11 * time.Minute
@@ -200,6 +202,7 @@ func TestGatewayHasACeiling(t *testing.T) {
 // The storm ends with the load: at 4h10m of the run, four hours after the outage, 2,500/s × 4 attempts fall below
 // 12,000/s.
 func TestFourHourStormEndsWhenLoadFallsBelowAQuarter(t *testing.T) {
+	t.Parallel()
 	s := load(t, "checkout-four-hours.yaml")
 	r := run(t, s, "unguarded", 1)
 	ends := (4*time.Hour + 10*time.Minute - r.End).Seconds()
