@@ -304,12 +304,6 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 		fmt.Fprintln(stderr, "abate audit: interrupted; what was known by then is printed.")
 		return exitInterrupted
 	}
-	if o.writeBaseline && failed == nil {
-		if !o.quiet {
-			fmt.Fprintf(stderr, "abate audit: %s accepts what was found: from now on what is new fails.\n", o.baseline)
-		}
-		return 0
-	}
 	return o.code(r, failed, stderr)
 }
 
@@ -375,7 +369,9 @@ func (o *auditOptions) code(r *audit.Result, err error, stderr io.Writer) int {
 	case err != nil:
 		fmt.Fprintf(stderr, "abate audit: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nabate audit: "))
 		return exitUsage
-	case r != nil && r.Fails(o.least()):
+	case r != nil && o.writeBaseline && !o.quiet:
+		fmt.Fprintf(stderr, "abate audit: %s accepts what was found: from now on what is new fails.\n", o.baseline)
+	case r != nil && !o.writeBaseline && r.Fails(o.least()):
 		return 1
 	}
 	return 0
