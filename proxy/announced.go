@@ -53,9 +53,9 @@ func readAnnouncement(c *clientConn) (h proxyproto.Header, err error) {
 // but what has come is read, also if whoever dismisses the client has ended a wait.
 func readAll(c *clientConn, nc net.Conn, p []byte) error {
 	for n := 0; n < len(p); {
-		if c.hastens() { // looked at while it can be dismissed
+		if hastens(c) { // looked at while it can be dismissed
 			until := time.Unix(1, 0)
-			if c.sock.readable() || c.hasBegun() {
+			if c.sock.readable() || hasBegun(c) {
 				until = time.Now().Add(glance)
 			}
 			nc.SetReadDeadline(until)
@@ -63,8 +63,8 @@ func readAll(c *clientConn, nc net.Conn, p []byte) error {
 		more, err := nc.Read(p[n:])
 		if n += more; more > 0 {
 			c.begins()
-		} else if err != nil && !(errors.Is(err, os.ErrDeadlineExceeded) && c.hastens() &&
-			(c.sock.readable() || c.hasBegun())) {
+		} else if err != nil && !(errors.Is(err, os.ErrDeadlineExceeded) && hastens(c) &&
+			(c.sock.readable() || hasBegun(c))) {
 			return err
 		}
 	}
@@ -72,10 +72,10 @@ func readAll(c *clientConn, nc net.Conn, p []byte) error {
 }
 
 // hastens reports whether a client has to go soon who has not come as far as a request.
-func (c *clientConn) hastens() bool { return c.draining.Load() || c.dismissed.Load() }
+func hastens(c *clientConn) bool { return c.draining.Load() || c.dismissed.Load() }
 
 // hasBegun reports whether others who need the room have to wait for what the client has just begun.
-func (c *clientConn) hasBegun() bool {
+func hasBegun(c *clientConn) bool {
 	began := time.Duration(c.heading.Load())
 	return !c.draining.Load() && began != 0 && core.Now() < later(began, slowEnough)
 }

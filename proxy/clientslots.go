@@ -88,7 +88,7 @@ func (p *lobby) showOut() bool {
 		if c.dismissed.Load() {
 			continue
 		}
-		if at, coming := c.comingSince(); coming {
+		if at, coming := comingSince(c); coming {
 			if at <= slow {
 				slowest, slow = c, at
 			}
@@ -120,7 +120,7 @@ func (c *clientConn) idleSince() (time.Duration, bool) {
 }
 
 // comingSince is since when something is coming of which the rest is awaited; false if nothing is.
-func (c *clientConn) comingSince() (time.Duration, bool) {
+func comingSince(c *clientConn) (time.Duration, bool) {
 	if conn := c.http2.Load(); conn != nil {
 		return conn.Begun()
 	}

@@ -212,7 +212,7 @@ func (c *clientConn) fill(began time.Duration) error {
 		hurried := c.dismissed.Load()
 		until, rest := later(c.idle, c.plane.config.IdleTimeout), core.NoDeadline
 		if began != 0 {
-			until = later(began, c.headTime(hurried))
+			until = later(began, headTime(c, hurried))
 		} else if !c.rested && c.sock.wakes() {
 			rest = later(c.idle, restAfter)
 		}
@@ -244,7 +244,7 @@ func (c *clientConn) fill(began time.Duration) error {
 
 // headTime is how long a head may take, from its first byte on. Others may need the room, but one that has just begun
 // has its time also then: whoever dismissed its client may not have seen it.
-func (c *clientConn) headTime(hurried bool) time.Duration {
+func headTime(c *clientConn, hurried bool) time.Duration {
 	if hurried {
 		return min(c.plane.config.HeaderTimeout, slowEnough)
 	}

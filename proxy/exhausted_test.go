@@ -213,10 +213,18 @@ func TestOneClientMoreThanTheLimitWaits(t *testing.T) {
 	if a := third.answer(); a.content != "good" { // one of the two is idle by now
 		t.Errorf("the third got %+v", a)
 	}
+	goes := 0
 	for _, c := range busy {
-		if a := c.answer(); a.content != "good" {
+		a := c.answer()
+		if a.content != "good" {
 			t.Errorf("a client that was there got %+v", a)
 		}
+		if a.close {
+			goes++
+		}
+	}
+	if goes == 0 {
+		t.Error("no answer asked its client to make room")
 	}
 	over := []*client{r.dial(), r.dial(), r.dial()}
 	r.shutdown()

@@ -59,7 +59,7 @@ func (p *Proxy) Idle() (n int) {
 	p.lobby.mu.Lock()
 	defer p.lobby.mu.Unlock()
 	for c := range p.lobby.clients {
-		_, coming := c.comingSince()
+		_, coming := comingSince(c)
 		if _, idle := c.idleSince(); idle && !coming {
 			n++
 		}

@@ -12,8 +12,8 @@ import (
 type silence struct {
 	// since when it waits for a request, and may be dismissed; 0 while it does not
 	waiting atomic.Int64
-	// since when something is coming of which more is awaited: the head of a request, a part of a TLS record that may begin
-	// one, a handshake, or the header of a balancer; 0 otherwise. It says more than waiting.
+	// since when something is coming of which more is awaited: the head of a request, a part of a TLS record that may
+	// begin one, a handshake, or the header of a balancer; 0 otherwise. It says more than waiting.
 	heading atomic.Int64
 }
 
@@ -65,4 +65,4 @@ func (r *records) restBy() time.Duration {
 }
 
 // slowEnough is how long what has begun may take where others wait for the room.
-const slowEnough = 4 * glance
+const slowEnough = time.Second

@@ -20,8 +20,8 @@ type room struct {
 var rooms = map[string][]room{
 	"proxy": {
 		{"the wire", "backlog_linux backlog_other buffer clock config fieldmarks fields grpcstatus lendingconn " +
-			"credentials listen listen_linux listen_other loglines mark_linux mark_other sharing silence socket_blind socket_linux " +
-			"socket_other socket_unix streamconn tunnel watched"},
+			"credentials listen listen_linux listen_other loglines mark_linux mark_other sharing socket_blind socket_linux " +
+			"silence socket_other socket_unix streamconn tunnel watched"},
 		{"services", "approach checkup checkupmetrics endpoint finding fleet handshake http2_pool outside pool post " +
 			"question route screen secrets transport upstreamconn upstreamslots"},
 		{"the plane", "plane"},
