@@ -393,8 +393,8 @@ func serveNames(u net.PacketConn, asked chan<- struct{}, answer <-chan struct{})
 
 var _ = time.Second
 
-// TestARetryGoesToAnEndpointThatHasComeMeanwhileThoughThePolicyIsAnotherToo: the one endpoint there was is gone, and the
-// file has been reloaded.
+// TestARetryGoesToAnEndpointThatHasComeMeanwhileThoughThePolicyIsAnotherToo: the one endpoint there was is gone, and
+// the file has been reloaded.
 func TestARetryGoesToAnEndpointThatHasComeMeanwhileThoughThePolicyIsAnotherToo(t *testing.T) {
 	var file *targets
 	var r *running

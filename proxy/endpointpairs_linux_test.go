@@ -76,7 +76,8 @@ type townEvent struct {
 
 func newTown(t *testing.T, seed uint64) *town {
 	w := &town{t: t, rnd: rand.New(rand.NewPCG(seed, 21)), pods: map[netip.Addr]*pod{}, seen: map[string]int64{},
-		open: map[net.Conn]*pod{}, past: map[netip.Addr]*pod{}, version: 1, news: make(chan struct{}), drop: make(chan struct{})}
+		open: map[net.Conn]*pod{}, past: map[netip.Addr]*pod{}, version: 1, news: make(chan struct{}),
+		drop: make(chan struct{})}
 	l, err := net.Listen("tcp4", ":0")
 	if err != nil {
 		t.Fatal(err)

@@ -28,9 +28,9 @@ func (s *service) fleetOf(d *policyfile.Destination) *fleet {
 	return s.muster(d)
 }
 
-// newest is the fleet as it is by now: the addresses may have changed since the request was routed. Another policy may be
-// in force too, of which the request knows nothing; but where it has the addresses found in the same place, those that
-// have gone are gone for the request as well.
+// newest is the fleet as it is by now: the addresses may have changed since the request was routed. Another policy may
+// be in force too, of which the request knows nothing; but where it has the addresses found in the same place, those
+// that have gone are gone for the request as well.
 func (s *service) newest(f *fleet) *fleet {
 	if now := s.fleet.Load(); now != nil && (now.policy == f.policy || now.isFoundAs(f)) {
 		return now
