@@ -42,10 +42,10 @@ func (d *door) takeSlot() {
 		!d.draining.Load(); told = true {
 		if moving := p.showOut(); !told {
 			p.plane.crowd.Add(1)
-			if p.standing, p.stood = p.standing+1, p.stood+1; !moving {
+			defer p.plane.crowd.Add(-1)
+			if p.stood++; !moving {
 				p.plane.config.Log.Warn("no room for more clients: they wait", "connections", p.plane.config.MaxConnections)
 			}
-			defer func() { p.standing--; p.plane.crowd.Add(-1) }()
 		}
 		p.mu.Unlock()
 		wait := time.NewTimer(idleEnough / 4)

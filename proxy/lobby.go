@@ -27,8 +27,7 @@ type lobby struct {
 	clients   map[*clientConn]struct{}
 	closed    bool          // all doors are, and nobody comes in any more
 	connected int           // clients that have been accepted and have not gone
-	standing  int           // that wait for a slot
-	stood     uint64        // that have had to
+	stood     uint64        // that had to wait for a slot
 	freed     chan struct{} // told when one has gone
 	hosts     hosts
 	roost     roost

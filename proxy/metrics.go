@@ -79,7 +79,7 @@ func (m ownMetrics) Describe(send func(*series.Desc)) {
 func (m ownMetrics) Collect(send func(series.Sample)) {
 	p := m.lobby
 	p.mu.Lock()
-	connected, waiting, waited := p.connected, p.standing, p.stood
+	connected, waiting, waited := p.connected, int(p.plane.crowd.Load()), p.stood
 	for d := range p.doors {
 		waiting += backlog(d.l)
 	}

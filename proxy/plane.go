@@ -22,7 +22,7 @@ type plane struct {
 	life     context.Context // until the last client has gone
 	end      context.CancelFunc
 	leaving  atomic.Bool  // see Proxy.Leave
-	crowd    atomic.Int32 // clients who wait for room
+	crowd    atomic.Int32 // clients who wait for a slot
 
 	out      transport
 	services services
