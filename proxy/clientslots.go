@@ -44,7 +44,7 @@ func (d *door) takeSlot() {
 			p.plane.crowd.Add(1)
 			defer p.plane.crowd.Add(-1)
 			if p.stood++; !moving {
-				p.plane.config.Log.Warn("no room for more clients: they wait", "connections", p.plane.config.MaxConnections)
+				p.full.waited++
 			}
 		}
 		p.mu.Unlock()
@@ -57,6 +57,42 @@ func (d *door) takeSlot() {
 		p.mu.Lock()
 	}
 	p.connected++
+}
+
+// full is what is said of clients who found no room, and nobody who could make some: soon, and while more of them come
+// less and less often, since what is the matter is known by then.
+type full struct {
+	waited int           // since it was said last
+	pause  time.Duration // until it may be said again, from the last time on
+	said   time.Duration
+}
+
+// longestPause is between two such lines.
+const longestPause = time.Minute
+
+// due returns how many there are to speak of now, and 0 if nothing is to be said.
+func (f *full) due(now time.Duration) (waited int) {
+	if now < later(f.said, f.pause) {
+		return 0
+	}
+	if f.waited == 0 {
+		f.pause = 0 // the next one is news
+		return 0
+	}
+	waited, f.waited = f.waited, 0
+	f.said, f.pause = now, min(max(2*f.pause, time.Second), longestPause)
+	return waited
+}
+
+// sayFull is called once a second.
+func (p *lobby) sayFull(now time.Duration) {
+	p.mu.Lock()
+	waited := p.full.due(now)
+	p.mu.Unlock()
+	if waited > 0 {
+		p.plane.config.Log.Warn("no room for more clients: they wait, raise --max-connections or the limit of open files",
+			"connections", p.plane.config.MaxConnections, "waited", waited)
+	}
 }
 
 // freeSlot gives a slot back.
@@ -76,7 +112,7 @@ func (p *lobby) freeSlot() {
 const glances = 64
 
 // showOut closes the connection of a client that waits for nothing, or else of one that does not come to the end of
-// its head. mu is held.
+// its head, or to a first one. mu is held.
 func (p *lobby) showOut() bool {
 	var longest, slowest *clientConn
 	now, looked := core.Now(), 0
@@ -116,14 +152,18 @@ func (c *clientConn) idleSince() (time.Duration, bool) {
 		return conn.Idle()
 	}
 	at := c.waiting.Load()
-	return time.Duration(at), at != 0
+	return time.Duration(at), at != 0 && c.asked.Load()
 }
 
-// comingSince is since when something is coming of which the rest is awaited; false if nothing is.
+// comingSince is since when something is coming of which the rest is awaited, or the first request of a client; false if
+// nothing is.
 func comingSince(c *clientConn) (time.Duration, bool) {
 	if conn := c.http2.Load(); conn != nil {
 		return conn.Begun()
 	}
 	at := c.heading.Load()
+	if at == 0 && !c.asked.Load() {
+		at = c.waiting.Load()
+	}
 	return time.Duration(at), at != 0
 }

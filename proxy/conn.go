@@ -232,7 +232,9 @@ func (c *clientConn) fill(began time.Duration) error {
 			err = readFirst(c)
 		}
 		if err == nil {
-			c.heading.Store(0)
+			if c.heading.Store(0); !c.asked.Load() {
+				c.asked.Store(true)
+			}
 			return nil
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -230,6 +231,22 @@ func TestOneClientMoreThanTheLimitWaits(t *testing.T) {
 	r.shutdown()
 	for _, c := range over {
 		c.Close()
+	}
+}
+
+// TestThatThereIsNoRoomIsSaidLessAndLessOften: the log of a bad night has to be readable.
+func TestThatThereIsNoRoomIsSaidLessAndLessOften(t *testing.T) {
+	each, want := make([]int, 500), make([]int, 500)
+	for s := range 200 { // then it is over
+		each[s] = 10
+	}
+	each[400] = 3
+	for s, n := range map[int]int{1: 10, 2: 10, 4: 20, 8: 40, 16: 80, 32: 160, 64: 320, 124: 600, 184: 600, 244: 160,
+		401: 3} {
+		want[s-1] = n
+	}
+	if got := proxy.SaidOfFull(each); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

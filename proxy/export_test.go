@@ -66,3 +66,13 @@ func (p *Proxy) Idle() (n int) {
 	}
 	return n
 }
+
+// SaidOfFull returns how many are spoken of at the end of each second, in which so many found no room.
+func SaidOfFull(each []int) (said []int) {
+	var f full
+	for i, n := range each {
+		f.waited += n
+		said = append(said, f.due(time.Duration(i+1)*time.Second))
+	}
+	return said
+}

@@ -25,9 +25,10 @@ type lobby struct {
 	mu        sync.Mutex
 	doors     map[*door]struct{}
 	clients   map[*clientConn]struct{}
-	closed    bool          // all doors are, and nobody comes in any more
-	connected int           // clients that have been accepted and have not gone
-	stood     uint64        // that had to wait for a slot
+	closed    bool   // all doors are, and nobody comes in any more
+	connected int    // clients that have been accepted and have not gone
+	stood     uint64 // that had to wait for a slot
+	full      full
 	freed     chan struct{} // told when one has gone
 	hosts     hosts
 	roost     roost

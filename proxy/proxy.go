@@ -192,6 +192,7 @@ func (p *Proxy) tick() {
 			p.prepare()
 			p.follow()
 			p.lobby.remind()
+			p.lobby.sayFull(core.Now())
 			p.plane.trees.Sweep()
 			p.plane.services.tick(core.Now(), &p.plane.out, p.plane.config.Log, p.admin.page)
 			p.plane.outside.tick(core.Now() - p.plane.config.UpstreamIdleTimeout)

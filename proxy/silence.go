@@ -15,6 +15,9 @@ type silence struct {
 	// since when something is coming of which more is awaited: the head of a request, a part of a TLS record that may
 	// begin one, a handshake, or the header of a balancer; 0 otherwise. It says more than waiting.
 	heading atomic.Int64
+	// it has asked for something. Who has not may have a request on its way, which is lost with the connection: that is
+	// new, and no client tries again what fails on a new one.
+	asked atomic.Bool
 }
 
 // begins notes that something is coming, unless that is known.

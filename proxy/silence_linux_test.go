@@ -191,6 +191,8 @@ var slowOnes = []struct {
 	before, begin, goOn func(*slow) // the first while it is not yet clear who is idle for longest
 	rests               bool
 }{
+	{"nothing yet", plainDoor, func(*slow) {}, func(*slow) {}, once, false},
+	{"nothing yet over TLS", tlsDoor, func(s *slow) { s.secure(); shake(s) }, func(*slow) {}, once, false},
 	{"the first head", plainDoor, func(*slow) {}, half(oneGet), rest(oneGet), false},
 	{"a head", plainDoor, once, half(oneGet), rest(oneGet), false},
 	{"a head after a rest", plainDoor, once, half(oneGet), rest(oneGet), true},
@@ -226,6 +228,13 @@ var slowOnes = []struct {
 		func(s *slow) { s.say(aFrame(3)[5:]); s.frames(3) }, false},
 	{"a head of HTTP/2", plainDoor, frameOnce, func(s *slow) { s.say(aFrame(3)[:20]) },
 		func(s *slow) { s.say(aFrame(3)[20:]); s.frames(3) }, false},
+}
+
+// shake is the handshake alone.
+func shake(s *slow) {
+	if err := s.over.(*tls.Conn).Handshake(); err != nil {
+		s.t.Error(err)
+	}
 }
 
 // aFrame is a GET over HTTP/2.
