@@ -155,8 +155,8 @@ func (c *clientConn) idleSince() (time.Duration, bool) {
 	return time.Duration(at), at != 0 && c.asked.Load()
 }
 
-// comingSince is since when something is coming of which the rest is awaited, or the first request of a client; false if
-// nothing is.
+// comingSince is since when something is coming of which the rest is awaited, or the first request of a client; false
+// if nothing is.
 func comingSince(c *clientConn) (time.Duration, bool) {
 	if conn := c.http2.Load(); conn != nil {
 		return conn.Begun()
