@@ -48,11 +48,9 @@ func (l *line) upTo(n, further int) ([]outcome, error) {
 		l.outcomes = append(l.outcomes, make([]outcome, more)...)
 		l.made = append(l.made, make([]bool, more)...)
 	}
-	if l.running == 0 {
-		l.running = min(l.st.options.Parallel, l.limit)
-		for range l.running {
-			l.wait.Go(l.work)
-		}
+	for range min(l.st.options.Parallel-l.running, l.limit-l.next) { // a later checkpoint may have work for more
+		l.running++
+		l.wait.Go(l.work)
 	}
 	l.turn.Broadcast()
 	for l.done(n) < n && l.problem == nil && l.running > 0 {

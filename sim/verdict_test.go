@@ -43,14 +43,16 @@ func TestVerdictsJustInsideAndJustOutside(t *testing.T) {
 	}
 }
 
-func TestRunsThatDisagreeAreUndecided(t *testing.T) {
-	const coin = `
+// coin is in no number of runs decided.
+const coin = `
 duration: 10s
 clients: {f: {rate: 100, calls: [s]}}
 services: {s: {}}
 variants: {only: ` + plain + `}
 expect: ["offered > 100/s in 50% of runs"]
 `
+
+func TestRunsThatDisagreeAreUndecided(t *testing.T) {
 	r := study(t, read(t, coin), sim.Options{Runs: 40})
 	equal(t, "verdict", r.Verdict, sim.Undecided)
 	x := r.Variants[0].Expectations[0]
@@ -113,6 +115,17 @@ func TestNoRunIsMadeThatAPassDoesNotNeed(t *testing.T) {
 		if runs := r.Variants[0].Runs; runs != want || made != want {
 			t.Errorf("%s: %d runs made, %d in the result; want %d", share, made, runs, want)
 		}
+	}
+}
+
+// Before the first checkpoint there is work for few: whoever can make more runs at once does so from the next one on.
+func TestLaterCheckpointsHaveWorkForMore(t *testing.T) {
+	const parallel = 20
+	before, most := runtime.NumGoroutine(), 0
+	study(t, read(t, coin), sim.Options{Runs: 100, Parallel: parallel,
+		Progress: func(sim.Progress) { most = max(most, runtime.NumGoroutine()-before) }})
+	if most < parallel {
+		t.Errorf("at most %d goroutines made runs, want %d", most, parallel)
 	}
 }
 
