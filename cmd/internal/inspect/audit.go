@@ -173,6 +173,9 @@ func parse(args []string) (*auditOptions, error) {
 	if o.writeBaseline && o.baseline == "" {
 		o.wrong("--write-baseline needs --baseline FILE, for example --baseline .abate-baseline.json")
 	}
+	if o.writeBaseline && o.list {
+		o.wrong("--write-baseline writes what was found, and --list looks for nothing: leave one of them out")
+	}
 	if !(o.max >= 1) { // NaN is no number either
 		o.wrong("--max-amplification: %v is too few, for a request is one attempt at least; write a number from 1 on, or "+
 			"leave the flag out for 10", o.max)
@@ -292,7 +295,7 @@ func (o *auditOptions) run(ctx context.Context, options audit.Options, stdout, s
 	if o.fix == "" {
 		r.Diff = ""
 	}
-	failed := errors.Join(err, o.write(r, files, stdout))
+	failed := errors.Join(o.keepBaseline(err), o.write(r, files, stdout))
 	if o.fix == "write" {
 		changed, wrong := rewrite(r, files)
 		failed = errors.Join(failed, wrong)

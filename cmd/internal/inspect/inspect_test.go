@@ -143,6 +143,28 @@ func TestABaselineIsWrittenAndRead(t *testing.T) {
 	}
 }
 
+// What was accepted of a path that cannot be read now is not forgotten.
+func TestABaselineOfLessThanAllIsNotWritten(t *testing.T) {
+	path, base := write(t, "calls.yaml", calls), filepath.Join(t.TempDir(), "base.json")
+	run(inspect.AuditCommand, "--baseline", base, "--write-baseline", path)
+	before, err := os.ReadFile(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, gone := write(t, "policy.yaml", policy), filepath.Join(t.TempDir(), "gone.yaml")
+	code, _, errs := run(inspect.AuditCommand, "--baseline", base, "--write-baseline", other, gone)
+	if code != 2 || !strings.Contains(errs, base+" was not written") {
+		t.Errorf("%d, %s", code, errs)
+	}
+	if after, err := os.ReadFile(base); string(after) != string(before) {
+		t.Errorf("%v, the baseline is now %s", err, after)
+	}
+	code, _, errs = run(inspect.AuditCommand, "--baseline", base, "--write-baseline", "--list", path)
+	if code != 2 || !strings.Contains(errs, "--list") {
+		t.Errorf("with --list: %d, %s", code, errs)
+	}
+}
+
 func TestOutputsGoToFilesOrTakeThePlaceOfTheText(t *testing.T) {
 	path, page := write(t, "calls.yaml", calls), filepath.Join(t.TempDir(), "page.html")
 	_, out, errs := run(inspect.AuditCommand, "--json", "-", "--html", page, path)
