@@ -758,6 +758,10 @@ var mistakes = map[string][]string{
 	"text-too-long": {
 		`:2:24: service "payments", retryOn[0]: 2000 bytes are too long; allowed: at most 1024`,
 	},
+	"twice-on-the-page": {
+		`:5:3: protect.payments: its calls to the service are called "payments (local)", and there is a service of that ` +
+			`name; rename one of them`,
+	},
 	"two-documents": {
 		`:3:1: a second YAML document begins here; one file holds one policy: remove what follows the ---`,
 	},

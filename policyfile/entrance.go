@@ -137,7 +137,7 @@ func (s *Set) planGates(t *table) (changes []gateChange, problems []error) {
 		var err error
 		if old := s.gates[name]; old == nil {
 			if entry.gate, err = inbound.NewGate(name, p.Protection); err == nil {
-				entry.local, err = abate.New(name+" (local)", abate.Policy{})
+				entry.local, err = abate.New(localName(name), abate.Policy{})
 			}
 		} else if err = p.Validate(); err != nil {
 			err = fmt.Errorf("policyfile: protection of %q: %w", name, err)

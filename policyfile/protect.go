@@ -25,12 +25,22 @@ func (f *File) Protection(name string) (Protection, bool) {
 	return Protection{}, false
 }
 
+// localName is what the calls from a gate to the service behind it are called, on the page and in metrics.
+func localName(protected string) string { return protected + " (local)" }
+
 var protectShape = strictyaml.ShapeOf(reflect.TypeFor[Protection]())
 
 // protect reads the entries of protect. Each starts from DefaultProtection.
 func (d *decoder) protect(f *File, entries []strictyaml.Entry) []*reader {
-	readers := make([]*reader, 0, len(entries))
+	readers, taken := make([]*reader, 0, len(entries)), make(map[string]bool, len(f.Services))
+	for i := range f.Services {
+		taken[f.Services[i].Name] = true
+	}
 	for _, e := range entries {
+		if local := localName(e.Key.Value); taken[local] {
+			d.Fail(e.Key, "", "protect."+e.Key.Value, "its calls to the service are called "+strictyaml.Quote(local)+
+				", and there is a service of that name", "rename one of them")
+		}
 		p := DefaultProtection()
 		r := d.reader(protectShape, "", "protect."+e.Key.Value, e.Key)
 		r.Read(protectShape, e.Value, reflect.ValueOf(&p).Elem())
