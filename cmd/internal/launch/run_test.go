@@ -251,11 +251,17 @@ func TestShortCallPastTheProxyIsNeverSilent(t *testing.T) {
 		}
 	}
 	t.Setenv(childWay, "briefly:")
-	// Nobody else on this machine calls this port, as tests call 127.0.0.1:1.
-	_, _, errs := run(t, nil, "-c", policyFor(t, "http://127.0.0.1:613"), "--", self)
+	_, _, errs := run(t, nil, "-c", policyFor(t, "http://"+nobodys(613)), "--", self)
 	if !strings.Contains(errs, "pay: 1 call (1 failed") || strings.Contains(errs, "without the proxy") {
 		t.Errorf("a service that refuses connections: %s", errs)
 	}
+}
+
+// nobodys is an address where nobody listens, and which nobody else on this machine calls, another run of these tests
+// included.
+func nobodys(port int) string {
+	pid := os.Getpid()
+	return fmt.Sprintf("127.%d.%d.%d:%d", 1+pid>>16&0x3f, pid>>8&0xff, pid&0xff, port)
 }
 
 // Whoever's connections ended before anybody looked is not known: that is said.
@@ -263,15 +269,16 @@ func TestConnectionsOfSomebodyElseAreNotCalledTheProgramsOwn(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // nobody tells who is connected to what
 	}
+	at := nobodys(614)
 	_, _, errs := run(t, func(_, errs string) bool {
 		if strings.Contains(errs, "ABATE_URL_PAY") {
-			if c, err := net.Dial("tcp", "127.0.0.1:614"); err == nil {
+			if c, err := net.Dial("tcp", at); err == nil {
 				c.Close()
 			}
 		}
 		return strings.Contains(errs, "ABATE_URL_PAY")
-	}, "-c", policyFor(t, "http://127.0.0.1:614"), "--", "sleep", "60")
-	if !strings.Contains(errs, "pay: none through the proxy; 1 connection to 127.0.0.1:614 without the proxy failed or "+
+	}, "-c", policyFor(t, "http://"+at), "--", "sleep", "60")
+	if !strings.Contains(errs, "pay: none through the proxy; 1 connection to "+at+" without the proxy failed or "+
 		"had no content, the program's unless another process calls there") {
 		t.Error(errs)
 	}
