@@ -434,7 +434,8 @@ func TestBytesAreTheTruth(t *testing.T) {
 				return b.Memory
 			})
 			t.Logf("%d keys: %d bytes said, %d in the heap: %.2f", b.Len(), b.Bytes(), heap, float64(heap)/float64(b.Bytes()))
-			if heap > b.Bytes() || heap < b.Bytes()/2 {
+			const others = 16 << 10 // what the rest of the process has taken meanwhile
+			if heap > b.Bytes()+others || heap < b.Bytes()/2 {
 				t.Errorf("%d bytes said, %d in the heap", b.Bytes(), heap)
 			}
 		})
