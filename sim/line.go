@@ -21,8 +21,8 @@ type line struct {
 	mu       sync.Mutex
 	turn     sync.Cond // something below has changed
 	most     int       // runs
-	next     int       // the run that begins next,
-	limit    int       // if it is before this one
+	next     int       // the run that begins next
+	limit    int       // no run from this one on may begin yet
 	running  int       // goroutines
 	outcomes []outcome
 	made     []bool
